@@ -354,7 +354,8 @@ func TestAPersonOfAProviderGoesOnAtANameOfTheBrowsersOwn(t *testing.T) {
 	w, provider := peopleWorld(t)
 	w.web.Network.Own.Names = true
 	provider.SignedIn(account("1", "ann", "operators"))
-	begun := w.get("/sign-in/with/gitea?next=%2Faudit", navigates, host(strings.Repeat("a", 26)+"-127-0-0-1.localhost:8080"))
+	its := host(strings.Repeat("a", 26) + "-127-0-0-1.localhost:8080")
+	begun := w.get("/sign-in/with/gitea?next=%2Faudit", navigates, its)
 	if got := begun.Header.Get("Location"); got != "http://127.0.0.1:8080/sign-in/with/gitea?next=%2Faudit" ||
 		len(begun.Cookies()) != 0 {
 		t.Fatalf("at its own name the browser is sent to %q", got)

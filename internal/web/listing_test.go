@@ -392,7 +392,8 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 				return w.fake.Script.Count(forgetest.MethodCommit) + w.fake.Script.Count(forgetest.MethodOpenPullRequest)
 			}
 			before := made()
-			if removed := prune(t, w.store, w.Now().AddDate(0, 0, -90)); removed[0] != (record.Pruned{Kind: "proposals", Rows: 1}) {
+			removed := prune(t, w.store, w.Now().AddDate(0, 0, -90))
+			if removed[0] != (record.Pruned{Kind: "proposals", Rows: 1}) {
 				t.Fatalf("removed %v", removed)
 			}
 			a := w.do("POST", "/api/v1/prs", tt.body)

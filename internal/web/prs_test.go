@@ -279,8 +279,8 @@ func proposeAtOnce(t *testing.T, readTimeout time.Duration) (all []int) {
 	server := w.listening(func(s *http.Server) { s.ReadTimeout = readTimeout })
 	all = make([]int, 9)
 	atOnce(len(all), func(i int) {
-		// more than fits into a buffer
-		change := files(file(fmt.Sprintf("checks/slow-%d.md", i), "create", strings.Repeat(fmt.Sprintf("long-%d ", i), 1<<13)))
+		text := strings.Repeat(fmt.Sprintf("long-%d ", i), 1<<13) // more than fits into a buffer
+		change := files(file(fmt.Sprintf("checks/slow-%d.md", i), "create", text))
 		all[i] = post(t, server.URL+"/api/v1/prs", w.person, request(change))
 	})
 	return all
