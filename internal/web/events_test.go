@@ -18,7 +18,6 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/live"
 )
 
@@ -38,25 +37,8 @@ type listening struct {
 // listen serves the world; prepare may change the server.
 func (w *world) listen(prepare func(*http.Server)) *listening {
 	w.Helper()
-	w.build()
-	l := &listening{world: w, server: w.handler.(*web.Server).HTTPServer()}
-	if prepare != nil {
-		prepare(l.server)
-	}
-	listener, err := new(net.ListenConfig).Listen(w.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		w.Fatal(err)
-	}
-	l.addr = listener.Addr().String()
-	served := make(chan error, 1)
-	go func() { served <- l.server.Serve(listener) }()
-	w.Cleanup(func() {
-		_ = l.server.Close()
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			w.Error(err)
-		}
-	})
-	return l
+	s := w.listening(prepare)
+	return &listening{w, s.Config, s.Listener.Addr().String()}
 }
 
 // following is a stream of events as a client has it.
@@ -70,12 +52,8 @@ type following struct {
 func (l *listening) follow(target string, head ...string) (f following, status int) {
 	l.Helper()
 	conn, err := net.Dial("tcp", l.addr)
-	if err != nil {
-		l.Fatal(err)
-	}
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		l.Fatal(err)
-	}
+	must(l, err)
+	must(l, conn.SetDeadline(time.Now().Add(patience)))
 	lines := append([]string{"GET " + target + " HTTP/1.1", "Host: " + l.addr}, head...)
 	if all := strings.Join(head, "\n"); l.person != "" && !strings.Contains(all, "Authorization:") &&
 		!strings.Contains(all, "Cookie:") {
@@ -86,9 +64,7 @@ func (l *listening) follow(target string, head ...string) (f following, status i
 	}
 	reader := bufio.NewReader(conn)
 	response, err := http.ReadResponse(reader, nil)
-	if err != nil {
-		l.Fatal(err)
-	}
+	must(l, err)
 	l.Cleanup(func() { _, _ = conn.Close(), response.Body.Close() })
 	return following{TB: l.TB, conn: conn, lines: bufio.NewReader(response.Body)}, response.StatusCode
 }
@@ -218,9 +194,7 @@ func TestAStreamEndsWithTheTokenOrTheSessionOfItsCaller(t *testing.T) {
 	browser, _ := l.follow("/events", "Cookie: claudeops_session="+w.signIn(secret).Value)
 	f.until(": still here")
 	browser.until(": still here")
-	if err := w.store.Access.RevokeToken(t.Context(), "ann"); err != nil {
-		t.Fatal(err)
-	}
+	w.revoke("ann")
 	if err := errors.Join(f.end(), browser.end()); err != nil {
 		t.Errorf("the streams did not end by themselves: %v", err)
 	}
@@ -248,9 +222,7 @@ func TestAnEndingServerDoesNotWaitForItsStreams(t *testing.T) {
 			t.Errorf("a stream was cut: %v", err)
 		}
 	}
-	if a := w.get("/events"); a.StatusCode != 503 {
-		t.Errorf("a new stream: %d", a.StatusCode)
-	}
+	w.status(w.get("/events"), 503)
 }
 
 func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
@@ -430,10 +402,8 @@ func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
 		d := w.page(target, 200)
 		body, regions := d.find("body")[0], 0
 		d.each(func(n *html.Node) {
-			for _, a := range n.Attr {
-				if a.Key == "data-live" {
-					regions++
-				}
+			if hasAttr(n, "data-live") {
+				regions++
 			}
 		})
 		scripts := followScripts(d)
@@ -450,26 +420,18 @@ func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
 func TestARefreshAfterTheSessionHasEndedIsNotLedToAnotherPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strangers)
-	a := w.get("/audit", browser, header("HX-Request", "true"))
-	if a.StatusCode != 401 || a.Header.Get("Location") != "" {
-		t.Errorf("%d %v", a.StatusCode, a.Header)
-	}
-	if a := w.get("/audit", browser); a.StatusCode != 303 {
-		t.Errorf("without a script: %d", a.StatusCode)
-	}
+	w.status(w.get("/audit", browser, header("HX-Request", "true")), 401)
+	w.status(w.get("/audit", browser), 303) // without a script
 	w.want(w.get("/events", header("Accept", "text/event-stream")), 401, fault.Unauthenticated)
 	w.want(w.get("/events", header("Accept", "text/event-stream"), bearer(w.token("bob", 2, "propose"))), 403,
 		fault.Forbidden)
 }
 
-func TestScriptsAreServedOnceAndForAll(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	for _, script := range w.page("/", 200).find("script") {
-		a := w.get(attr(script, "src"))
-		if a.StatusCode != 200 || a.Header.Get("Content-Type") != "text/javascript; charset=utf-8" ||
-			!strings.Contains(a.Header.Get("Cache-Control"), "immutable") {
-			t.Errorf("%s: %d %v", attr(script, "src"), a.StatusCode, a.Header)
-		}
+// atOnce does something n times at the same time, and waits for all.
+func atOnce(n int, do func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
 	}
+	all.Wait()
 }

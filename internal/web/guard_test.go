@@ -18,8 +18,6 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
-	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
-	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -165,9 +163,7 @@ func TestEverythingIsBelowTheBasePath(t *testing.T) {
 		"/a/opshealthz":   404,
 		"/a/ops//healthz": 404, "/a/ops/../ops/healthz": 404, "/": 404,
 	} {
-		if a := w.get(target); a.StatusCode != want {
-			t.Errorf("%s: %d, want %d", target, a.StatusCode, want)
-		}
+		w.status(w.get(target), want)
 	}
 	if page := string(w.get("/a/ops/docs").body); !strings.Contains(page, `href="/a/ops/docs/createPR"`) ||
 		strings.Contains(page, `href="/docs`) {
@@ -183,57 +179,33 @@ func TestAFaultOfOursSaysNothingButARequestID(t *testing.T) {
 	w.instead(prflow.ToolGetPRStatus, func(context.Context, operation.Call) (any, error) {
 		return prflow.StatusResult{}, errors.New("a foreign error with " + ownToken)
 	})
-	server, err := web.New(w.web)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.handler = server
 	for _, target := range []string{"/api/v1/prs?repo_owner=a&repo_name=b", "/api/v1/prs/1?repo_owner=a&repo_name=b"} {
 		a := w.get(target)
 		w.want(a, 500, fault.Internal)
-		if strings.Contains(string(a.body), "secret in") || strings.Contains(string(a.body), ownToken) {
-			t.Errorf("%s", a.body)
-		}
+		w.says(a, "!secret in", "!"+ownToken)
 	}
-}
-
-// serveReal starts the server as `claudeops serve` does, with short limits, and returns its address.
-func serveReal(t *testing.T, w *world, limit time.Duration) string {
-	t.Helper()
-	w.build()
-	server := w.handler.(*web.Server).HTTPServer()
-	if server.ReadHeaderTimeout <= 0 || server.ReadTimeout <= 0 || server.WriteTimeout <= 0 || server.IdleTimeout <= 0 ||
-		server.MaxHeaderBytes <= 0 {
-		t.Errorf("a limit is missing: %+v", server)
-	}
-	server.ReadHeaderTimeout, server.ReadTimeout = limit, limit
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return listener.Addr().String()
 }
 
 func TestSlowClientsAreCutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	address := serveReal(t, w, 100*time.Millisecond)
+	server := w.listening(func(s *http.Server) {
+		if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 ||
+			s.MaxHeaderBytes <= 0 {
+			t.Errorf("a limit is missing: %+v", s)
+		}
+		s.ReadHeaderTimeout, s.ReadTimeout = 100*time.Millisecond, 100*time.Millisecond
+	})
 	for name, sent := range map[string]string{
 		"in the header": "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: ",
 		"in the body": "POST /api/v1/prs HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
 			"application/json\r\nContent-Length: 1000\r\n\r\n{",
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+			must(t, err)
 			defer conn.Close()
-			if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, conn.SetDeadline(time.Now().Add(patience)))
 			fmt.Fprint(conn, sent)
 			r := bufio.NewReader(conn)
 			for err == nil { // the connection ends, with an answer or without
@@ -253,11 +225,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 func TestALargeBodyIsNotReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	address := serveReal(t, w, 10*time.Second)
-	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address+"/api/v1/prs", endless{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, err := http.NewRequestWithContext(t.Context(), "POST", w.listening(nil).URL+"/api/v1/prs", endless{})
+	must(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+w.person)
 	a, err := http.DefaultClient.Do(r)
@@ -279,9 +248,6 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// at asks for another host.
-func at(host string) edit { return func(r *http.Request) { r.Host = host } }
-
 // navigates marks a request as a browser's that opens a page.
 func navigates(r *http.Request) {
 	browser(r)
@@ -295,9 +261,7 @@ func ownHost(t *testing.T, d document) (host, target string) {
 	for _, link := range d.find("a") {
 		if attr(link, "id") == "own" {
 			address, err := url.Parse(attr(link, "href"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return address.Host, address.RequestURI()
 		}
 	}
@@ -313,29 +277,25 @@ func TestABrowserThatSignsInAtLoopbackGoesOnAtANameOfItsOwn(t *testing.T) {
 		"127.0.0.1:8080": `^[a-z2-7]{26}-127-0-0-1\.localhost:8080$`, "localhost:8080": `^[a-z2-7]{26}-localhost\.localhost:8080$`,
 		"[::1]:8080": `^[a-z2-7]{26}-ip6\.localhost:8080$`, "127.0.0.1": `^[a-z2-7]{26}-127-0-0-1\.localhost$`,
 	} {
-		in := w.submit("/sign-in", form, navigates, at(shared))
+		in := w.submit("/sign-in", form, navigates, host(shared))
 		if in.StatusCode != 303 || len(in.Cookies()) != 0 {
 			t.Fatalf("%s: %d %v", shared, in.StatusCode, in.Header)
 		}
-		d := w.page(in.Header.Get("Location"), 200, navigates, at(shared))
+		d := w.page(in.Header.Get("Location"), 200, navigates, host(shared))
 		d.has("costs this", "Stay at this address")
 		own, target := ownHost(t, d)
 		if !regexp.MustCompile(want).MatchString(own) || hosts[own] {
 			t.Errorf("%s: the browser goes on at %s", shared, own)
 		}
 		hosts[own] = true
-		once := w.page(target, 200, navigates, at(own))
-		sent := url.Values{}
-		for _, input := range once.find("input") {
-			sent.Set(attr(input, "name"), attr(input, "value"))
-		}
-		there := w.submit("/sign-in", sent, navigates, at(own))
+		sent := w.page(target, 200, navigates, host(own)).fields()
+		there := w.submit("/sign-in", sent, navigates, host(own))
 		if there.StatusCode != 303 || there.Header.Get("Location") != "/audit" || len(there.Cookies()) != 1 ||
 			there.Cookies()[0].Domain != "" {
 			t.Fatalf("%s: %d %v", own, there.StatusCode, there.Header)
 		}
-		w.page("/audit", 200, navigates, at(own), with(there.Cookies()[0])).has("You are ann")
-		if again := w.submit("/sign-in", sent, navigates, at(own)); again.StatusCode != 401 {
+		w.page("/audit", 200, navigates, host(own), with(there.Cookies()[0])).has("You are ann")
+		if again := w.submit("/sign-in", sent, navigates, host(own)); again.StatusCode != 401 {
 			t.Errorf("%s: the code is good twice: %d", own, again.StatusCode)
 		}
 	}
@@ -348,10 +308,7 @@ func TestWhoStaysAtASharedHostHasBeenToldWhatItCosts(t *testing.T) {
 	in := w.submit("/sign-in", url.Values{"token": {w.token("ann", 2, access.Read)}}, navigates)
 	d := w.page(in.Header.Get("Location"), 200, navigates)
 	d.has("Another program listens at [::1]:8080.", "costs this", "127.0.0.1:8080")
-	sent := url.Values{}
-	for _, input := range d.find("input") {
-		sent.Set(attr(input, "name"), attr(input, "value"))
-	}
+	sent := d.fields()
 	if len(d.find("script")) != 0 || len(in.Cookies()) != 0 {
 		t.Error("there is a way that leads nowhere")
 	}
@@ -366,9 +323,9 @@ func TestNobodyElseIsSentToAnotherName(t *testing.T) {
 		"a program":       {browser},
 		"fetch":           {browser, header("Sec-Fetch-Mode", "cors")},
 		"behind a proxy":  {navigates, header("X-Forwarded-For", "192.0.2.1")},
-		"at its own name": {navigates, at(strings.Repeat("a", 26) + "-127-0-0-1.localhost:8080")},
-		"at another host": {navigates, at("ops.example")},
-		"an old browser":  {browser, at("localhost:8080")},
+		"at its own name": {navigates, host(strings.Repeat("a", 26) + "-127-0-0-1.localhost:8080")},
+		"at another host": {navigates, host("ops.example")},
+		"an old browser":  {browser, host("localhost:8080")},
 	} {
 		w := newWorld(t, func(w *world) {
 			w.strangers, w.web.Network.Own.Names, w.web.Network.Hosts = true, true, []string{"ops.example"}
@@ -378,26 +335,27 @@ func TestNobodyElseIsSentToAnotherName(t *testing.T) {
 			t.Errorf("%s: %d %v", name, in.StatusCode, in.Header)
 		}
 	}
-	w := newWorld(t, func(w *world) { w.strangers = true })
-	for _, host := range []string{
+	w := newWorld(t, strangers)
+	for _, name := range []string{
 		strings.Repeat("a", 25) + "-127-0-0-1.localhost", strings.Repeat("a", 26) + "-10-0-0-1.localhost",
 		strings.Repeat("a", 26) + "-127-0-0-999.localhost", strings.Repeat("a", 26) + "-127-0-0-1.localhost.evil.example",
 		strings.Repeat("a", 26) + ".localhost", "x." + strings.Repeat("a", 26) + "-localhost.localhost", "evil.localhost",
 	} {
-		w.want(w.get("/healthz", at(host)), 403, fault.Forbidden)
+		w.want(w.get("/healthz", host(name)), 403, fault.Forbidden)
 	}
 	// Being on this machine does not permit reading there: a name that a resolver answers for could be anybody's.
 	open := newWorld(t, func(w *world) { w.strangers, w.anonymous = true, true })
 	own := strings.Repeat("a", 26) + "-127-0-0-1.localhost:8080"
-	open.want(open.get("/api/v1/me", at(own)), 401, fault.Unauthenticated)
+	open.want(open.get("/api/v1/me", host(own)), 401, fault.Unauthenticated)
 }
 
 // A provider sends the browser back to the shared host, from which the login goes on at a name of its own.
 func TestAPersonOfAProviderGoesOnAtANameOfTheBrowsersOwn(t *testing.T) {
 	w, provider := peopleWorld(t)
 	w.web.Network.Own.Names = true
-	provider.SignedIn(fakeoidc.Person{Subject: "1", User: "ann", Groups: []string{"operators"}})
-	begun := w.get("/sign-in/with/gitea?next=%2Faudit", navigates, at(strings.Repeat("a", 26)+"-127-0-0-1.localhost:8080"))
+	provider.SignedIn(account("1", "ann", "operators"))
+	its := host(strings.Repeat("a", 26) + "-127-0-0-1.localhost:8080")
+	begun := w.get("/sign-in/with/gitea?next=%2Faudit", navigates, its)
 	if got := begun.Header.Get("Location"); got != "http://127.0.0.1:8080/sign-in/with/gitea?next=%2Faudit" ||
 		len(begun.Cookies()) != 0 {
 		t.Fatalf("at its own name the browser is sent to %q", got)
@@ -409,14 +367,14 @@ func TestAPersonOfAProviderGoesOnAtANameOfTheBrowsersOwn(t *testing.T) {
 	}
 	own, target := ownHost(t, w.page(a.Header.Get("Location"), 200, navigates))
 	code := regexp.MustCompile(`code=([\w-]+)`).FindStringSubmatch(target)[1]
-	there := w.submit("/sign-in", url.Values{"code": {code}, "next": {"/audit"}}, navigates, at(own))
-	w.page("/audit", 200, navigates, at(own), with(loginOf(t, there))).has("You are gitea:ann")
+	there := w.submit("/sign-in", url.Values{"code": {code}, "next": {"/audit"}}, navigates, host(own))
+	w.page("/audit", 200, navigates, host(own), with(loginOf(t, there))).has("You are gitea:ann")
 }
 
 // A program asks at the address that it knows, while its person is at the browser's own.
 func TestConsentAtABrowsersOwnNameIsForTheProgramsAddress(t *testing.T) {
 	p, boss := programWorld(t, nil)
-	p.keys(p.exchange(p.code(boss, at(strings.Repeat("a", 26)+"-127-0-0-1.localhost:8080")), nil))
+	p.keys(p.exchange(p.code(boss, host(strings.Repeat("a", 26)+"-127-0-0-1.localhost:8080")), nil))
 }
 
 // Over TLS browsers take the cookie from this host alone; below a base path nothing else that the host serves gets it.
@@ -439,9 +397,7 @@ func TestTheCookieIsBoundToTheHostOverTLS(t *testing.T) {
 		if c.Name != want || !c.Secure || c.Path != base+"/" || c.Domain != "" {
 			t.Errorf("%+v", c)
 		}
-		if me := w.get(base+"/api/v1/me", with(c), overTLS); me.StatusCode != 200 {
-			t.Errorf("%d %s", me.StatusCode, me.body)
-		}
+		w.status(w.get(base+"/api/v1/me", with(c), overTLS), 200)
 		planted := header("Cookie", "claudeops_session="+c.Value)
 		w.want(w.get(base+"/api/v1/me", planted, overTLS), 401, fault.Unauthenticated)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,11 +90,11 @@ func TestTheOverviewIsKeptUntilWhatItIsMadeOfChanges(t *testing.T) {
 		w.web.Records.Summary = counted
 	})
 	other, token := w.another(w.dir), w.token("ann", 2, access.Read)
-	asks := []edit{header("Authorization", "Bearer "+token)}
+	asks := bearer(token)
 	made := func() bool {
 		t.Helper()
 		before := counted.reads.Load()
-		w.want(w.get("/", asks...), 200, "")
+		w.want(w.get("/", asks), 200, "")
 		return counted.reads.Load() != before
 	}
 	running := sessions.Record{ID: "session-1", StartedAt: w.Now(),
@@ -113,14 +112,10 @@ func TestTheOverviewIsKeptUntilWhatItIsMadeOfChanges(t *testing.T) {
 		{"a dry run", func() { w.proposed(other, "d1", record.OutcomeDryRun, 0) }},
 		{"a pull request", func() { w.proposed(other, "o1", record.OutcomeOpened, 7) }},
 		{"its approval", func() {
-			if err := seePull(other, key, func(r *record.PullRecord) { r.Approvals = 1 }); err != nil {
-				t.Fatal(err)
-			}
+			seePull(t, other, key, func(r *record.PullRecord) { r.Approvals = 1 })
 		}},
 		{"a session", func() {
-			if err := other.AgentSessions.BeginSession(context.Background(), running); err != nil {
-				t.Fatal(err)
-			}
+			must(t, other.AgentSessions.BeginSession(context.Background(), running))
 		}},
 		{"a person who signs in", func() { browser = w.signIn(token) }},
 		{"a person who signs out", func() { w.submit("/sign-out", nil, with(browser)) }},
@@ -137,7 +132,7 @@ func TestTheOverviewIsKeptUntilWhatItIsMadeOfChanges(t *testing.T) {
 			t.Errorf("after %s, the overview is made twice", change.name)
 		}
 	}
-	asks = []edit{header("Authorization", "Bearer "+w.token("ben", 2, access.Read))}
+	asks = bearer(w.token("ben", 2, access.Read))
 	if !made() || made() {
 		t.Error("the overview of another person is not made once")
 	}
@@ -147,23 +142,15 @@ func TestTheOverviewIsKeptUntilWhatItIsMadeOfChanges(t *testing.T) {
 func TestKeptAnswersAreTheCallersOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	as := func(token string) edit { return header("Authorization", "Bearer "+token) }
-	ann, ben := w.token("ann", 2, access.Read, access.Operate), w.token("ben", 2, access.Read)
+	ann, ben := bearer(w.token("ann", 2, access.Read, access.Operate)), bearer(w.token("ben", 2, access.Read))
 	for _, target := range []string{"/", "/changes"} {
-		if page := string(w.get(target, as(ann)).body); !strings.Contains(page, "<bdi>ann</bdi>") {
-			t.Errorf("%s does not name ann: %s", target, page)
-		}
-		page := string(w.get(target, as(ben)).body)
-		if !strings.Contains(page, "<bdi>ben</bdi>") || strings.Contains(page, "ann") ||
-			strings.Contains(page, "Start a session") {
-			t.Errorf("%s, which ann has asked for, shows ben %s", target, page)
-		}
+		w.says(w.get(target, ann), "<bdi>ann</bdi>")
+		w.says(w.get(target, ben), "<bdi>ben</bdi>", "!ann", "!Start a session")
 	}
-	w.want(w.get("/"), 200, "")
-	w.want(w.get("/", header("Authorization", "Bearer nobody-knows-this-token")), 401, fault.Unauthenticated)
-	w.want(w.get("/api/v1/proposals"), 200, "")
-	w.want(w.get("/api/v1/proposals", header("Authorization", "Bearer nobody-knows-this-token")), 401,
-		fault.Unauthenticated)
+	for _, target := range []string{"/", "/api/v1/proposals"} {
+		w.want(w.get(target), 200, "")
+		w.want(w.get(target, bearer("nobody-knows-this-token")), 401, fault.Unauthenticated)
+	}
 }
 
 // Whether an unfinished proposal is worked on is asked while a page holds a connection. The world has a single one, so
@@ -177,16 +164,9 @@ func TestPagesSideBySideWhileAProposalIsUnfinished(t *testing.T) {
 	}
 	w.signedIn()
 	_ = w.get("/readyz", browser) // the first request makes the server
-	var pages sync.WaitGroup
-	for i := range 12 {
-		path := []string{"/", "/changes", "/api/v1/proposals", "/readyz"}[i%4]
-		pages.Go(func() {
-			if a := w.get(path, browser); a.StatusCode != 200 {
-				t.Errorf("%s: %d %s", path, a.StatusCode, a.body)
-			}
-		})
-	}
-	pages.Wait()
+	atOnce(12, func(i int) {
+		w.status(w.get([]string{"/", "/changes", "/api/v1/proposals", "/readyz"}[i%4], browser), 200)
+	})
 }
 
 // Doctor writes to the records in order to see that it can. The first page that has it look does not hold them then.
@@ -201,9 +181,7 @@ func TestTheFirstPageFindsTheRecordsWritable(t *testing.T) {
 			}
 		})
 		w.signedIn()
-		if page := string(w.get(path, browser).body); !strings.Contains(page, "Healthy") {
-			t.Errorf("%s: the first page finds that the records cannot be written", path)
-		}
+		w.page(path, 200).has("Healthy")
 	}
 }
 
@@ -211,9 +189,7 @@ func TestTheFirstPageFindsTheRecordsWritable(t *testing.T) {
 func (w *world) another(dir string) *store.Store {
 	w.Helper()
 	s, err := store.Open(context.Background(), dir, store.Options{Now: w.Now})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	w.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -248,9 +224,7 @@ func (w *world) proposed(s *store.Store, id string, outcome record.Outcome, numb
 		a.Verdicts = []record.Verdict{{Gate: record.GateScope, Ruling: record.Deny}}
 		err = s.Ledger.Record(ctx, a, nil)
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 }
 
 // Another process records one thing after the other, and the next answer of the server shows each: nothing that is kept
@@ -266,66 +240,66 @@ func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 	running.State = sessions.StateRunning
 	for _, step := range []struct {
 		name   string
-		record func() error
+		record func()
 		want   map[string]string // what the page has
 		lacks  map[string]string
 	}{
-		{"a refusal", func() error { w.proposed(other, "r1", record.OutcomeRefused, 0); return nil },
+		{"a refusal", func() { w.proposed(other, "r1", record.OutcomeRefused, 0) },
 			map[string]string{"/": "Title of r1", "/changes": "Title of r1", "/api/v1/proposals": `"r1"`}, nil},
-		{"another, and the gate's count", func() error { w.proposed(other, "r2", record.OutcomeRefused, 0); return nil },
+		{"another, and the gate's count", func() { w.proposed(other, "r2", record.OutcomeRefused, 0) },
 			map[string]string{"/": `<rect width="100" height="8"/></svg></dd><dd>2</dd>`, "/changes": "Title of r2",
 				"/api/v1/proposals": `"r2"`}, nil},
-		{"a dry run", func() error { w.proposed(other, "d1", record.OutcomeDryRun, 0); return nil },
+		{"a dry run", func() { w.proposed(other, "d1", record.OutcomeDryRun, 0) },
 			map[string]string{"/": "Nothing was written.", "/changes": "Title of d1"}, nil},
-		{"an opened pull request", func() error { w.proposed(other, "o1", record.OutcomeOpened, 7); return nil },
+		{"an opened pull request", func() { w.proposed(other, "o1", record.OutcomeOpened, 7) },
 			map[string]string{"/": "Nobody has reviewed it", "/changes": "Needs review", "/api/v1/proposals": `"pr_number":7`},
 			nil},
-		{"its approval", func() error { return seePull(other, key, func(r *record.PullRecord) { r.Approvals = 1 }) },
+		{"its approval", func() { seePull(t, other, key, func(r *record.PullRecord) { r.Approvals = 1 }) },
 			map[string]string{"/": "<strong>Approved</strong>", "/api/v1/proposals": `"approvals":1`}, nil},
-		{"its merge", func() error {
-			return seePull(other, key, func(r *record.PullRecord) { r.State = gitprovider.StateMerged })
+		{"its merge", func() {
+			seePull(t, other, key, func(r *record.PullRecord) { r.State = gitprovider.StateMerged })
 		}, map[string]string{"/changes": `Merged</span>`, "/api/v1/proposals": `"state":"merged"`},
 			map[string]string{"/": "<strong>Approved</strong>"}},
-		{"a session that begins", func() error { return other.AgentSessions.BeginSession(ctx, running) },
+		{"a session that begins", func() { must(t, other.AgentSessions.BeginSession(ctx, running)) },
 			map[string]string{"/": "Running now"}, nil},
-		{"its end", func() error {
+		{"its end", func() {
 			running.State, running.EndedAt, running.Reason = sessions.StateFailed, w.Now(), "it went wrong"
-			return other.AgentSessions.SaveSession(ctx, running)
+			must(t, other.AgentSessions.SaveSession(ctx, running))
 		}, map[string]string{"/": "it went wrong"}, map[string]string{"/": "Running now"}},
-		{"what retention removes", func() error {
+		{"what retention removes", func() {
 			w.advance(200 * 24 * time.Hour)
-			_, err := other.Retention.Prune(ctx, w.Now(),
-				func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
-			return err
+			prune(t, other, w.Now())
 		}, map[string]string{"/changes": "200 d"}, map[string]string{"/": "Nothing was written."}},
 	} {
-		if err := step.record(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
+		t.Log(step.name)
+		step.record()
 		for range 2 { // made, and kept
 			for target, want := range step.want {
-				if body := string(w.get(target).body); !strings.Contains(body, want) {
-					t.Errorf("after %s, %s lacks %q:\n%s", step.name, target, want, body)
-				}
+				w.says(w.get(target), want)
 			}
 			for target, never := range step.lacks {
-				if body := string(w.get(target).body); strings.Contains(body, never) {
-					t.Errorf("after %s, %s still has %q", step.name, target, never)
-				}
+				w.says(w.get(target), "!"+never)
 			}
 		}
 	}
 }
 
 // seePull records what somebody saw of a pull request.
-func seePull(s *store.Store, key record.PullKey, change func(*record.PullRecord)) error {
+func seePull(t testing.TB, s *store.Store, key record.PullKey, change func(*record.PullRecord)) {
+	t.Helper()
 	r, found, err := s.Pulls.FindPull(context.Background(), key)
 	if err != nil || !found {
-		return fmt.Errorf("%v: found %v, %w", key, found, err)
+		t.Fatalf("%v: found %v, %v", key, found, err)
 	}
 	change(&r)
 	_, err = s.Pulls.SeePull(context.Background(), r, nil)
-	return err
+	must(t, err)
+}
+
+// seen records what somebody saw of a pull request.
+func (w *world) seen(number int, change func(*record.PullRecord)) {
+	w.Helper()
+	seePull(w, w.store, record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: number}, change)
 }
 
 // The overview tells ages and days, which pass without anything being recorded.
@@ -343,12 +317,7 @@ func TestRowsThatAreKeptGrowOlder(t *testing.T) {
 		{20 * 24 * time.Hour, []string{"20 d", "Nothing was proposed in the last 14 days"}},
 	} {
 		w.advance(step.later)
-		page := string(w.get("/").body)
-		for _, want := range step.want {
-			if !strings.Contains(page, want) {
-				t.Errorf("%s later, the overview lacks %q", step.later, want)
-			}
-		}
+		w.says(w.get("/"), step.want...)
 	}
 }
 
@@ -360,15 +329,10 @@ func TestRowsThatAreKeptLoseATokenThatIsLearned(t *testing.T) {
 	w.proposed(w.store, token, record.OutcomeRefused, 0)
 	targets := []string{"/", "/changes"}
 	for _, target := range targets {
-		if !strings.Contains(string(w.get(target).body), "Title of "+token) {
-			t.Fatalf("%s lacks the row", target)
-		}
+		w.says(w.get(target), "Title of "+token)
 	}
-	forget := scanner.Learn(token)
-	defer forget()
+	defer scanner.Learn(token)()
 	for _, target := range targets {
-		if strings.Contains(string(w.get(target).body), "Title of "+token) {
-			t.Errorf("%s shows the token", target)
-		}
+		w.says(w.get(target), "!Title of "+token)
 	}
 }

@@ -17,14 +17,18 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
-// refuse records n refusals.
+// refuse records n refusals: that of a request, and others like it.
 func (w *world) refuse(n int) {
 	w.Helper()
-	for range n {
-		w.want(w.do("POST", "/api/v1/prs", request(files(file("Dockerfile", "create", "x\n")))), 403, fault.ScopeDenied)
+	w.want(w.do("POST", "/api/v1/prs", request(files(file("Dockerfile", "create", "x\n")))), 403, fault.ScopeDenied)
+	row := w.attempts()[0].Attempt
+	for range n - 1 {
+		row.Time, row.RequestID = w.Now(), w.flow.NewID()
+		w.record(row)
 	}
 }
 
@@ -49,24 +53,16 @@ func TestPagesNeitherRepeatNorSkipWhileAttemptsAreRecorded(t *testing.T) {
 	for listing, key := range map[string]string{"proposals": "proposals", "audit": "entries"} {
 		t.Run(listing, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.refuse(7)
+			w.refuse(3)
+			if seqs, pages := w.walk("/api/v1/"+listing+"?limit=3", key, func() {}); len(seqs) != 3 || pages != 1 {
+				t.Errorf("a page that is full to the last row: %v in %d pages", seqs, pages)
+			}
+			w.refuse(4)
 			seqs, pages := w.walk("/api/v1/"+listing+"?limit=3", key, func() { w.refuse(2) })
 			if fmt.Sprint(seqs) != "[7 6 5 4 3 2 1]" || pages != 3 {
 				t.Errorf("%v in %d pages", seqs, pages)
 			}
 		})
-	}
-}
-
-func TestAPageThatIsFullToTheLastRowHasNoNext(t *testing.T) {
-	t.Parallel()
-	for listing, key := range map[string]string{"proposals": "proposals", "audit": "entries"} {
-		w := newWorld(t, nil)
-		w.refuse(3)
-		a := w.get("/api/v1/" + listing + "?limit=3")
-		if rows := a.json[key].([]any); len(rows) != 3 || a.json["next_cursor"] != nil {
-			t.Errorf("%s: %d rows, next %v", listing, len(rows), a.json["next_cursor"])
-		}
 	}
 }
 
@@ -124,8 +120,7 @@ func TestAQueryThatCannotBeReadIsRefused(t *testing.T) {
 func TestAProposalIsShownGateByGateWithItsContents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
-	a := w.get("/api/v1/proposals/" + w.attempts()[0].RequestID)
+	a := w.get("/api/v1/proposals/" + w.opened(nil))
 	w.want(a, 200, "")
 	change := a.json["change"].(map[string]any)
 	first := a.json["attempts"].([]any)[0].(map[string]any)
@@ -149,14 +144,11 @@ func TestHostileTextIsShownHarmless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	hostile := "<script>alert(1)</script>\u202e\u200b\x00\x1b[31m" + strings.Repeat("x", 10_000)
-	err := w.store.Ledger.Record(context.Background(), record.Attempt{
+	w.record(record.Attempt{
 		RequestID: "hostile", Door: record.DoorMCP, Caller: hostile, Action: record.ActionCreate, Owner: hostile,
 		Title: hostile,
 		Paths: []string{hostile}, Branch: hostile, Message: hostile, Outcome: record.OutcomeRefused,
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	a := w.get("/api/v1/proposals")
 	w.want(a, 200, "")
 	text := string(a.body)
@@ -244,27 +236,17 @@ func TestProbesAndMetrics(t *testing.T) {
 	w.want(w.get("/readyz?providers=1"), 200, "")
 	w.get("/metrics")
 	w.refuse(2)
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w.opened(nil)
 	w.get("/no/such/route")
-	text := string(w.get("/metrics").body)
-	for _, want := range []string{
-		`claudeops_attempts_total{code="scope_denied",door="rest",gate="scope",outcome="refused",provider="fake"} 2`,
-		`claudeops_attempts_total{code="",door="rest",gate="",outcome="opened",provider="fake"} 1`,
-		`claudeops_attempt_duration_seconds_count{door="rest",outcome="refused"} 2`,
-		`claudeops_http_requests_total{route="POST /api/v1/prs",status="201"} 1`,
-		`claudeops_http_requests_total{route="none",status="404"} 1`, `claudeops_info{`, "go_goroutines",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%s is missing in\n%s", want, text)
-		}
+	for range 2 { // no row is counted twice
+		w.measures(
+			`claudeops_attempts_total{code="scope_denied",door="rest",gate="scope",outcome="refused",provider="fake"} 2`,
+			`claudeops_attempts_total{code="",door="rest",gate="",outcome="opened",provider="fake"} 1`,
+			`claudeops_attempt_duration_seconds_count{door="rest",outcome="refused"} 2`,
+			`claudeops_http_requests_total{route="POST /api/v1/prs",status="201"} 1`,
+			`claudeops_http_requests_total{route="none",status="404"} 1`, `claudeops_info{`, "go_goroutines ")
 	}
-	if again := string(w.get("/metrics").body); !strings.Contains(again,
-		`gate="scope",outcome="refused",provider="fake"} 2`) {
-		t.Error("rows were counted twice")
-	}
-	if err := w.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.store.Close())
 	w.want(w.get("/readyz"), 503, fault.Internal)
 	w.want(w.get("/healthz"), 200, "")
 }
@@ -272,9 +254,7 @@ func TestProbesAndMetrics(t *testing.T) {
 func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	made := w.do("POST", "/api/v1/prs", request(nil))
-	w.want(made, 201, "")
-	id := w.attempts()[0].RequestID
+	id := w.opened(nil)
 	pull := func() any {
 		t.Helper()
 		detail := w.get("/api/v1/proposals/" + id)
@@ -311,9 +291,7 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 	}
 	w.page("/changes?tab=merged", 200).has("Check inodes, too", "Merged")
 	for _, target := range []string{"/pulls/fake/joe/infra/1", "/api/v1/proposals/" + id} {
-		if strings.Contains(string(w.get(target).body), ownToken) {
-			t.Errorf("%s shows a token of ours", target)
-		}
+		w.says(w.get(target), "!"+ownToken)
 	}
 }
 
@@ -322,18 +300,12 @@ func TestListingsTellTheStateOfPullRequestsAndFilterByIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, n := range []string{"a", "b", "c"} {
-		w.want(w.do("POST", "/api/v1/prs", request(map[string]any{
-			"title": "Check " + n, "files": []any{map[string]any{"path": "checks/" + n + ".md", "action": "create",
-				"content": n}},
-		})), 201, "")
+		change := files(file("checks/"+n+".md", "create", n))
+		change["title"] = "Check " + n
+		w.opened(change)
 	}
 	for number, state := range map[int]gitprovider.State{1: gitprovider.StateMerged, 2: gitprovider.StateClosed} {
-		r, found, err := w.store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra",
-			Number: number})
-		r.State, r.SeenAt = state, w.Now()
-		if ok, seeErr := w.store.Pulls.SeePull(t.Context(), r, nil); !ok || !found || err != nil || seeErr != nil {
-			t.Fatal(ok, found, err, seeErr)
-		}
+		w.seen(number, func(r *record.PullRecord) { r.State, r.SeenAt = state, w.Now() })
 	}
 	for state, number := range map[string]float64{"merged": 1, "closed": 2, "open": 3} {
 		list := w.get("/api/v1/proposals?pull=" + state).json["proposals"].([]any)
@@ -366,11 +338,7 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 	w.want(dry, 200, "")
 	id := w.attempts()[0].RequestID
 	w.advance(100 * 24 * time.Hour)
-	_, err := w.store.Retention.Prune(context.Background(), w.Now(),
-		func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
-	if err != nil {
-		t.Fatal(err)
-	}
+	prune(t, w.store, w.Now())
 	w.flow.Authority.DryRun, w.handler = false, nil
 	person := bearer(w.token("person", gitprovider.TierInvestigate, access.AllScopes()...))
 
@@ -380,24 +348,27 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 	if change["pruned_at"] != w.Now().Format(time.RFC3339) || change["body"] != "" || change["title"] == "" {
 		t.Errorf("got %v", change)
 	}
-	page := string(w.get("/proposals/"+id, person).body)
-	for _, want := range []string{"Text and contents were removed on 2027-02-28", "checks/inodes.md",
-		"cannot be opened any more"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+	w.says(w.get("/proposals/"+id, person), "Text and contents were removed on 2027-02-28", "checks/inodes.md",
+		"cannot be opened any more")
 	w.want(w.do("POST", "/api/v1/proposals/"+id+"/promote", "", person), 409, fault.Conflict)
 	if w.fake.Script.Writes() != 0 {
 		t.Errorf("calls %v", w.fake.Script.Calls())
 	}
 }
 
+// prune removes what is older than a time, and returns what that was.
+func prune(t testing.TB, s *store.Store, before time.Time) []record.Pruned {
+	t.Helper()
+	removed, err := s.Retention.Prune(context.Background(), before,
+		func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
+	must(t, err)
+	return removed
+}
+
 // TestAnOldChangeIsStillOnePullRequest asks for the same change again after all that retention removes is gone.
 func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 	t.Parallel()
-	other := map[string]any{"files": []any{map[string]any{"path": "checks/inodes.md", "action": "create",
-		"content": "# Other\n"}}}
+	other := files(file("checks/inodes.md", "create", "# Other\n"))
 	for name, tt := range map[string]struct {
 		happens func(w *world, people providertest.World) // to the pull request meanwhile
 		body    string
@@ -420,11 +391,10 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 			made := func() int {
 				return w.fake.Script.Count(forgetest.MethodCommit) + w.fake.Script.Count(forgetest.MethodOpenPullRequest)
 			}
-			ctx, before := context.Background(), made()
-			removed, err := w.store.Retention.Prune(ctx, w.Now().AddDate(0, 0, -90),
-				func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
-			if err != nil || removed[0] != (record.Pruned{Kind: "proposals", Rows: 1}) {
-				t.Fatalf("removed %v, %v", removed, err)
+			before := made()
+			removed := prune(t, w.store, w.Now().AddDate(0, 0, -90))
+			if removed[0] != (record.Pruned{Kind: "proposals", Rows: 1}) {
+				t.Fatalf("removed %v", removed)
 			}
 			a := w.do("POST", "/api/v1/prs", tt.body)
 			w.want(a, tt.status, tt.code)

@@ -47,9 +47,7 @@ func (c *mcpClient) send(body string, edits ...edit) mcpAnswer {
 func (c *mcpClient) request(ctx context.Context, method, body string, edits ...edit) mcpAnswer {
 	c.Helper()
 	a, err := c.try(ctx, method, body, edits...)
-	if err != nil {
-		c.Fatal(err)
-	}
+	must(c, err)
 	return a
 }
 
@@ -60,7 +58,9 @@ func (c *mcpClient) try(ctx context.Context, method, body string, edits ...edit)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	req.Header.Set("Authorization", "Bearer "+c.token)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	if c.session != "" {
 		req.Header.Set("Mcp-Session-Id", c.session)
 		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
@@ -97,7 +97,7 @@ func (a mcpAnswer) read() (m message, event string, err error) {
 }
 
 // answer is the answer behind notifications.
-func (c *mcpClient) answer(a mcpAnswer) (m message, notes int) {
+func (c *mcpClient) answer(a mcpAnswer) message {
 	c.Helper()
 	for {
 		m, _, err := a.read()
@@ -105,9 +105,26 @@ func (c *mcpClient) answer(a mcpAnswer) (m message, notes int) {
 			c.Fatalf("%s: %v", a.Status, err)
 		}
 		if m.Method == "" {
-			return m, notes
+			return m
 		}
-		notes++
+	}
+}
+
+// opens fails the test unless the answer to create_pr is pull request #1. It returns the answer.
+func (c *mcpClient) opens(a mcpAnswer) message {
+	c.Helper()
+	m := c.answer(a)
+	if m.Result.IsError || m.Result.Structured["number"] != 1.0 {
+		c.Errorf("got %+v", m)
+	}
+	return m
+}
+
+// status fails the test unless an answer has the status.
+func (c *mcpClient) status(a mcpAnswer, want int) {
+	c.Helper()
+	if a.StatusCode != want {
+		c.Errorf("%s: %s, want %d", a.Request.Method, a.Status, want)
 	}
 }
 
@@ -134,12 +151,10 @@ func (c *mcpClient) begin() {
 	c.Helper()
 	a := c.send(greeting)
 	c.session = a.Header.Get("Mcp-Session-Id")
-	if m, _ := c.answer(a); a.StatusCode != http.StatusOK || c.session == "" || m.Error != nil {
+	if m := c.answer(a); a.StatusCode != http.StatusOK || c.session == "" || m.Error != nil {
 		c.Fatalf("initialize: %s %+v", a.Status, m)
 	}
-	if a := c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`); a.StatusCode != http.StatusAccepted {
-		c.Fatalf("initialized: %s", a.Status)
-	}
+	c.status(c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), http.StatusAccepted)
 }
 
 // createPR is a call of create_pr.
@@ -181,12 +196,10 @@ func TestAnAgentProposesByTheAddressAlone(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
 	at := newProxy(t, w.listening(nil).URL).URL + "/ops"
 	c := began(t, at, w.agentToken("laptop", gitprovider.TierInvestigate))
-	if m, _ := c.answer(c.send(createPR(1))); m.Result.IsError || m.Result.Structured["number"] != 1.0 {
-		t.Errorf("got %+v", m)
-	}
+	c.opens(c.send(createPR(1)))
 	s := dialed(t, at, w.agentToken("desk", gitprovider.TierInvestigate))
 	body, headers := modernCreatePR(1)
-	if m, _ := s.answer(s.send(body, headers)); m.Result.IsError || m.Result.Structured["reused"] != true {
+	if m := s.opens(s.send(body, headers)); m.Result.Structured["reused"] != true {
 		t.Errorf("without a session: %+v", m)
 	}
 	rows := w.attempts()
@@ -200,7 +213,7 @@ func TestTheTierOfAnAddressIsTheTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierObserve))
-	if m, _ := c.answer(c.send(createPR(1))); m.code() != string(fault.TierDenied) {
+	if m := c.answer(c.send(createPR(1))); m.code() != string(fault.TierDenied) {
 		t.Errorf("got %+v", m)
 	}
 	if n := w.fake.Script.Writes(); n != 0 {
@@ -232,10 +245,7 @@ func TestACallByAddressMayTakeLongerThanOtherRequests(t *testing.T) {
 				waitUntilCut(t, server.Listener.Addr().String()) // it began later than the call
 				release()
 			}()
-			a := c.send(createPR(1), carrying("Accept", accept))
-			if m, _ := c.answer(a); m.Result.IsError || m.Result.Structured["number"] != 1.0 {
-				t.Errorf("got %+v", m)
-			}
+			c.opens(c.send(createPR(1), set("Accept", accept)))
 		})
 	}
 }
@@ -266,10 +276,7 @@ func TestProgressComesOnTheStreamOfItsCallAndCancellationEndsIt(t *testing.T) {
 	if m, _, err := a.read(); err != nil || m.Method != "notifications/progress" {
 		t.Fatalf("first comes %+v, %v", m, err)
 	}
-	if b := c.send(
-		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`); b.StatusCode != http.StatusAccepted {
-		t.Errorf("cancelled: %s", b.Status)
-	}
+	c.status(c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`), http.StatusAccepted)
 	release()
 	if rest := drained(a); strings.Contains(rest, `"result"`) {
 		t.Errorf("what was cancelled is answered: %s", rest)
@@ -290,9 +297,7 @@ func TestACallWithoutASessionEndsWhenItsClientGoesAway(t *testing.T) {
 	_ = c.request(ctx, http.MethodPost, body, headers)
 	<-entered
 	leave()
-	for deadline := time.Now().Add(time.Minute); len(w.attempts()) == 0 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, func() bool { return len(w.attempts()) > 0 })
 	release()
 	if rows := w.attempts(); len(rows) != 1 || w.pulls() != 0 || w.fake.Script.Writes() != 0 {
 		t.Errorf("%d pull requests, rows %+v", w.pulls(), rows)
@@ -303,26 +308,20 @@ func TestClientsOfOneTokenDoNotHearEachOtherByAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	at, token := w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate)
-	var all sync.WaitGroup
-	for i := range 4 {
-		all.Go(func() {
-			c := dialed(t, at, token)
-			body, headers := modernCreatePR(1) // the same id
-			if i < 2 {
-				c = began(t, at, token)
-				body, headers = createPR(1), func(*http.Request) {}
-			}
-			a, err := c.try(context.Background(), http.MethodPost, body, headers)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if m, _ := c.answer(a); m.Result.IsError || m.Result.Structured["number"] != 1.0 {
-				t.Errorf("got %+v", m)
-			}
-		})
-	}
-	all.Wait()
+	atOnce(4, func(i int) {
+		c := dialed(t, at, token)
+		body, headers := modernCreatePR(1) // the same id
+		if i < 2 {
+			c = began(t, at, token)
+			body, headers = createPR(1), func(*http.Request) {}
+		}
+		a, err := c.try(context.Background(), http.MethodPost, body, headers)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.opens(a)
+	})
 	if n := w.pulls(); n != 1 {
 		t.Errorf("%d pull requests", n)
 	}
@@ -382,21 +381,11 @@ func TestASessionEndsWithDelete(t *testing.T) {
 	w := newWorld(t, nil)
 	at := w.listening(nil).URL
 	c := began(t, at, w.agentToken("laptop", gitprovider.TierInvestigate))
-	if a := c.request(context.Background(), http.MethodDelete, ""); a.StatusCode != http.StatusNoContent {
-		t.Errorf("DELETE: %s", a.Status)
-	}
+	c.status(c.request(context.Background(), http.MethodDelete, ""), http.StatusNoContent)
 	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-		if a := c.request(context.Background(), method,
-			`{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusNotFound {
-			t.Errorf("%s afterwards: %s", method, a.Status)
-		}
+		c.status(c.request(context.Background(), method, ping), http.StatusNotFound)
 	}
-	for deadline := time.Now().Add(time.Minute); len(w.web.Agents.Tokens.Host().Connections()) > 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("it is still connected")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, func() bool { return len(w.web.Agents.Tokens.Host().Connections()) == 0 })
 }
 
 func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
@@ -408,31 +397,20 @@ func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
 		began(t, at, token)
 	}
 	ninth := began(t, at, token)
-	if a := first.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusNotFound {
-		t.Errorf("the first of nine: %s", a.Status)
-	}
-	if a := ninth.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusOK {
-		t.Errorf("the ninth: %s", a.Status)
-	}
+	first.status(first.send(ping), http.StatusNotFound)
+	ninth.status(ninth.send(ping), http.StatusOK)
 
 	listing, headers := modern(1, "tools/list", "{}")
 	modernly := dialed(t, at, token)
 	for range 2 {
-		if a := modernly.send(listing, headers); a.StatusCode != http.StatusOK {
-			t.Errorf("a request that stands for itself beside eight idle sessions: %s", a.Status)
+		modernly.status(modernly.send(listing, headers), http.StatusOK)
+	}
+	atOnce(8, func(int) { // as many at a time as there may be
+		a, err := dialed(t, at, token).try(context.Background(), http.MethodPost, greeting)
+		if err != nil || a.StatusCode != http.StatusOK {
+			t.Errorf("one of eight that begin at once: %v, %v", a.Response, err)
 		}
-	}
-	var all sync.WaitGroup
-	for range 8 { // as many at a time as there may be
-		all.Go(func() {
-			c := dialed(t, at, token)
-			a, err := c.try(context.Background(), http.MethodPost, greeting)
-			if err != nil || a.StatusCode != http.StatusOK {
-				t.Errorf("one of eight that begin at once: %v, %v", a.Response, err)
-			}
-		})
-	}
-	all.Wait()
+	})
 
 	w = newWorld(t, func(w *world) { w.web.Agents.Limits.Idle = 2 * time.Second })
 	c := dialed(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
@@ -440,15 +418,8 @@ func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
 	if c.session = greeted.Header.Get("Mcp-Session-Id"); c.session == "" {
 		t.Fatalf("initialize: %s", greeted.Status)
 	}
-	for deadline := time.Now().Add(time.Minute); len(w.web.Agents.Tokens.Host().Connections()) > 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("an idle session does not end")
-		}
-		time.Sleep(time.Millisecond)
-	}
-	if a := c.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusNotFound {
-		t.Errorf("a session that was idle: %s", a.Status)
-	}
+	eventually(t, func() bool { return len(w.web.Agents.Tokens.Host().Connections()) == 0 })
+	c.status(c.send(ping), http.StatusNotFound)
 }
 
 // The policy is read when a connection begins, so one that lasts would never notice another policy.
@@ -459,9 +430,7 @@ func TestASessionThatOnlyListensCountsAsIdle(t *testing.T) {
 	at, token := w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate)
 	for range 9 {
 		c := began(t, at, token)
-		if a := c.request(context.Background(), http.MethodGet, ""); a.StatusCode != http.StatusOK {
-			t.Errorf("GET: %s", a.Status)
-		}
+		c.status(c.request(context.Background(), http.MethodGet, ""), http.StatusOK)
 	}
 }
 
@@ -511,18 +480,13 @@ func TestACallOfASessionGoesOnWhenItsConnectionIsCut(t *testing.T) {
 				t.Fatalf("event %q, %v", event, err)
 			}
 			p.CloseClientConnections()
-			if _, err := io.ReadAll(a.lines); err == nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Logf("the stream ended with %v", err)
-			}
+			_ = drained(a)
 			release()
-			rest := c.request(context.Background(), http.MethodGet, "", carrying("Last-Event-ID", event))
-			m, notes := c.answer(rest)
-			if m.Result.IsError || m.Result.Structured["number"] != 1.0 || string(m.ID) != "1" {
-				t.Errorf("asked for again: %+v after %d notes", m, notes)
+			m := c.opens(c.request(context.Background(), http.MethodGet, "", set("Last-Event-ID", event)))
+			if string(m.ID) != "1" {
+				t.Errorf("asked for again: %+v", m)
 			}
-			if m, _ := c.answer(c.send(createPR(2))); m.Result.IsError || m.Result.Structured["number"] != 1.0 {
-				t.Errorf("the identical call: %+v", m)
-			}
+			c.opens(c.send(createPR(2))) // the identical call
 			if n, made := w.pulls(), w.fake.Script.Count("OpenPullRequest"); n != 1 || made != 1 {
 				t.Errorf("%d pull requests, %d requests for one", n, made)
 			}
@@ -549,7 +513,7 @@ func TestAStreamIsTakenUpAfterEachOfItsEvents(t *testing.T) {
 	}
 	for i, event := range events {
 		id, _, _ := strings.Cut(strings.TrimPrefix(event, "id: "), "\n")
-		rest := drained(c.request(context.Background(), http.MethodGet, "", carrying("Last-Event-ID", id)))
+		rest := drained(c.request(context.Background(), http.MethodGet, "", set("Last-Event-ID", id)))
 		if want := strings.Join(append(events[i+1:], ""), "\n\n"); rest != want {
 			t.Errorf("after %s comes %q, want %q", id, rest, want)
 		}
@@ -565,16 +529,12 @@ func TestAStreamOnWhichNothingIsSaidYetBeginsAtOnce(t *testing.T) {
 	c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if general := c.request(ctx, http.MethodGet, ""); general.StatusCode != http.StatusOK {
-		t.Errorf("GET: %s", general.Status)
-	}
+	c.status(c.request(ctx, http.MethodGet, ""), http.StatusOK)
 	entered, release := w.fake.Script.Block("Commit")
 	defer release()
 	body, headers := modernCreatePR(1)
 	alone := dialed(t, server.URL, w.agentToken("desk", gitprovider.TierInvestigate))
-	if a := alone.request(ctx, http.MethodPost, body, headers); a.StatusCode != http.StatusOK {
-		t.Errorf("POST: %s", a.Status)
-	}
+	alone.status(alone.request(ctx, http.MethodPost, body, headers), http.StatusOK)
 	<-entered
 }
 
@@ -584,12 +544,8 @@ func TestAServerThatEndsFinishesWhatWrites(t *testing.T) {
 	server := w.listening(nil)
 	c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	general := c.request(context.Background(), http.MethodGet, "")
-	if general.StatusCode != http.StatusOK {
-		t.Fatalf("GET: %s", general.Status)
-	}
-	if second := c.request(context.Background(), http.MethodGet, ""); second.StatusCode != http.StatusConflict {
-		t.Errorf("a second GET: %s", second.Status)
-	}
+	c.status(general, http.StatusOK)
+	c.status(c.request(context.Background(), http.MethodGet, ""), http.StatusConflict)
 	entered, release := w.fake.Script.Block("Commit")
 	a := c.send(createPR(1))
 	<-entered
@@ -614,7 +570,7 @@ func TestAClientByAddressThatReadsNothingHoldsUpNobody(t *testing.T) {
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	_ = c.request(context.Background(), http.MethodGet, "") // comments fill it, and it is not read
 	for range 50 {
-		if m, _ := c.answer(c.send(ping)); m.Error != nil {
+		if m := c.answer(c.send(ping)); m.Error != nil {
 			t.Fatalf("got %+v", m)
 		}
 	}
@@ -652,9 +608,7 @@ func TestToolsThatComeAndGoAreToldByAddress(t *testing.T) {
 	}
 	for {
 		line, err := changes.lines.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if strings.Contains(line, "notifications/tools/list_changed") {
 			if !strings.Contains(line, `"io.modelcontextprotocol/subscriptionId":7`) {
 				t.Errorf("without a session: %s", line)

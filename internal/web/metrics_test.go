@@ -27,32 +27,39 @@ func TestMetricsSayWhatStandsOpenAndHowProposalsEnded(t *testing.T) {
 		broken.Summary = w.web.Records.Summary
 		w.web.Records.Summary = broken
 	})
-	lines := func(want ...string) {
-		t.Helper()
-		w.advance(10 * time.Second) // what was just read is not read again
-		text := string(w.get("/metrics").body)
-		for _, line := range want {
-			if absent, without := strings.CutPrefix(line, "!"); strings.Contains(text, absent) == without {
-				t.Errorf("%s in\n%s", line, text)
-			}
-		}
-	}
-	lines("claudeops_records_readable 1\n", `claudeops_notices{state="waiting"} 0`+"\n", "!claudeops_open_pull_requests{",
-		"!claudeops_audit_whole")
+	w.measures("claudeops_records_readable 1", `claudeops_notices{state="waiting"} 0`, "!claudeops_open_pull_requests{",
+		"!claudeops_audit_whole ")
 	w.refuse(2)
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w.opened(nil)
 	w.verify()
 	const open = `claudeops_open_pull_requests{age="`
-	lines(`claudeops_proposals_total{outcome="opened"} 1`+"\n", `claudeops_proposals_total{outcome="refused"} 2`+"\n",
-		`claudeops_refusals_total{gate="scope"} 2`+"\n", "claudeops_audit_whole 1\n", "claudeops_audit_rows 3\n",
+	w.measures(`claudeops_proposals_total{outcome="opened"} 1`, `claudeops_proposals_total{outcome="refused"} 2`,
+		`claudeops_refusals_total{gate="scope"} 2`, "claudeops_audit_whole 1", "claudeops_audit_rows 3",
 		"claudeops_audit_verified_timestamp_seconds ",
-		open+`under_1d",provider="fake",repository="joe/infra"} 1`+"\n",
-		open+`over_30d",provider="fake",repository="joe/infra"} 0`+"\n")
+		open+`under_1d",provider="fake",repository="joe/infra"} 1`,
+		open+`over_30d",provider="fake",repository="joe/infra"} 0`)
 	w.advance(8 * 24 * time.Hour)
-	lines(open+`under_1d",provider="fake",repository="joe/infra"} 0`+"\n",
-		open+`7d_to_30d",provider="fake",repository="joe/infra"} 1`+"\n")
+	w.measures(open+`under_1d",provider="fake",repository="joe/infra"} 0`,
+		open+`7d_to_30d",provider="fake",repository="joe/infra"} 1`)
 	broken.err = errors.New("the disk is gone")
-	lines("claudeops_records_readable 0\n", `claudeops_proposals_total{outcome="refused"} 2`+"\n")
+	w.measures("claudeops_records_readable 0", `claudeops_proposals_total{outcome="refused"} 2`)
+}
+
+// measures fails the test unless the metrics have each line, or lack it if it stands behind "!". One that ends in a
+// brace or a space is the beginning of a line.
+func (w *world) measures(lines ...string) {
+	w.Helper()
+	w.advance(10 * time.Second) // what was just read is not read again
+	text := string(w.get("/metrics").body)
+	for _, line := range lines {
+		line, absent := strings.CutPrefix(line, "!")
+		if !strings.HasSuffix(line, "{") && !strings.HasSuffix(line, " ") {
+			line += "\n"
+		}
+		if strings.Contains("\n"+text, "\n"+line) == absent {
+			w.Errorf("the metrics have %q: %t\n%s", line, absent, text)
+		}
+	}
 }
 
 // brokenSummary cannot be read once err is set.
@@ -72,57 +79,37 @@ func (b *brokenSummary) Totals(ctx context.Context) ([]record.OutcomeTotal, []re
 func TestCountersWithKnownLabelsBeginAtZero(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Webhooks.Senders = web.KnownWebhooks(hookSecret) })
-	text := string(w.get("/metrics").body)
-	for _, line := range []string{
+	w.measures(
 		`claudeops_proposals_total{outcome="failed"} 0`, `claudeops_refusals_total{gate="content"} 0`,
 		`claudeops_sessions_total{state="failed",tier="1"} 0`, `claudeops_sessions_by_boundary_total{boundary="user"} 0`,
 		`claudeops_session_tokens_total{kind="input",tier="3"} 0`, `claudeops_session_cost_usd_total{source="client",tier="2"} 0`,
 		`claudeops_schedule_sessions_total{state="failed"} 0`, `claudeops_schedule_skips_total{reason="refused"} 0`,
 		`claudeops_schedule_skips_total{reason="busy"} 0`, `claudeops_schedule_last_success_timestamp_seconds 0`,
-		`claudeops_schedule_interval_seconds 0`, `claudeops_webhook_deliveries_total{provider="gitea",result="taken"} 0`,
-	} {
-		if !strings.Contains(text, line+"\n") {
-			t.Errorf("%s is missing", line)
-		}
-	}
+		`claudeops_schedule_interval_seconds 0`, `claudeops_webhook_deliveries_total{provider="gitea",result="taken"} 0`)
 }
 
 func TestAScheduleThatNeverRunsIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.agents.plan = session.Plan{Every: time.Hour, Missing: "the policy requires a boundary, and there is none"}
-	if strings.Contains(w.page("/", 200).text, "The schedule starts no session") {
-		t.Error("the schedule is said to fail before it was due")
-	}
+	w.page("/", 200).lacks("The schedule starts no session")
 	good := sessions.Record{ID: "run-0", StartedAt: w.Now(), Ending: sessions.Ending{State: sessions.StateRunning},
 		Task: sessions.Task{Tier: 1, Trigger: sessions.TriggerSchedule}}
 	w.begun(good)
 	good.State, good.EndedAt = sessions.StateSucceeded, w.Now()
-	if err := w.store.AgentSessions.SaveSession(t.Context(), good); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.store.AgentSessions.SaveSession(t.Context(), good))
 	succeeded := strconv.FormatFloat(float64(w.Now().Unix()), 'g', -1, 64)
 	w.advance(time.Hour)
 	for _, id := range []string{"run-1", "run-2"} {
 		w.begun(sessions.Record{ID: id, EndedAt: w.Now(), Task: sessions.Task{Trigger: sessions.TriggerSchedule},
 			Ending: sessions.Ending{State: sessions.StateSkipped, Cause: sessions.CauseRefused, Reason: "no boundary"}})
 	}
-	text := string(w.get("/metrics").body)
-	for _, line := range []string{
+	w.measures(
 		`claudeops_schedule_skips_total{reason="refused"} 2`, `claudeops_schedule_interval_seconds 3600`,
 		`claudeops_schedule_sessions_total{state="succeeded"} 1`,
-		"claudeops_schedule_last_success_timestamp_seconds " + succeeded,
-	} {
-		if !strings.Contains(text, line+"\n") {
-			t.Errorf("%s is missing in %s", line, text)
-		}
-	}
-	page := w.page("/", 200)
-	page.has("The schedule starts no session")
-	page.has("the policy requires a boundary")
-	if health := string(w.get("/healthz").body); !strings.Contains(health, "ok") {
-		t.Error(health)
-	}
+		"claudeops_schedule_last_success_timestamp_seconds "+succeeded)
+	w.page("/", 200).has("The schedule starts no session", "the policy requires a boundary")
+	w.says(w.get("/healthz"), "ok")
 }
 
 func TestMetricsSayHowManyRequestsAreLeftAtAProvider(t *testing.T) {
@@ -130,13 +117,9 @@ func TestMetricsSayHowManyRequestsAreLeftAtAProvider(t *testing.T) {
 	left := map[string]int{}
 	w := newWorld(t, func(w *world) { w.web.Providers.Remaining = func() map[string]int { return left } })
 	const name = "claudeops_provider_requests_remaining"
-	if text := string(w.get("/metrics").body); strings.Contains(text, name) {
-		t.Errorf("it is known before anybody said it:\n%s", text)
-	}
+	w.measures("!" + name + "{")
 	left["github"] = 4711
-	if text := string(w.get("/metrics").body); !strings.Contains(text, name+`{provider="github"} 4711`) {
-		t.Errorf("not in %s", text)
-	}
+	w.measures(name + `{provider="github"} 4711`)
 }
 
 func TestMetricsSayHowLongProvidersTook(t *testing.T) {
@@ -147,15 +130,9 @@ func TestMetricsSayHowLongProvidersTook(t *testing.T) {
 	latency.Observe("github", "2xx", 3*time.Second)
 	latency.Observe("gitea", "timeout", 30*time.Second)
 	const name = "claudeops_provider_request_duration_seconds"
-	text := string(w.get("/metrics").body)
-	for _, want := range []string{
-		`_bucket{outcome="2xx",provider="github",le="0.05"} 1`, `_bucket{outcome="2xx",provider="github",le="5"} 2`,
-		`_sum{outcome="2xx",provider="github"} 3.04`, `_count{outcome="timeout",provider="gitea"} 1`,
-	} {
-		if !strings.Contains(text, name+want) {
-			t.Errorf("%s%s is missing in\n%s", name, want, text)
-		}
-	}
+	w.measures(
+		name+`_bucket{outcome="2xx",provider="github",le="0.05"} 1`, name+`_bucket{outcome="2xx",provider="github",le="5"} 2`,
+		name+`_sum{outcome="2xx",provider="github"} 3.04`, name+`_count{outcome="timeout",provider="gitea"} 1`)
 }
 
 // spent records sessions that used tokens: two of tier 1 today, one of them without the client's figure, and one of
@@ -184,9 +161,7 @@ func TestWhatSessionsUsedIsSummedForPrograms(t *testing.T) {
 	a := w.get("/api/v1/session-usage")
 	w.want(a, 200, "")
 	var got sessions.UsageReport
-	if err := json.Unmarshal(a.body, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(a.body, &got))
 	if len(got.Days) != 2 || got.Days[0].Tier != 1 || got.Days[0].Sessions != 2 || got.Days[0].InputTokens != 30 ||
 		got.Days[0].CostUSD != 0.75 ||
 		got.Days[0].CostSource != sessions.CostEstimate || got.Days[1].Tier != 3 ||
@@ -197,19 +172,11 @@ func TestWhatSessionsUsedIsSummedForPrograms(t *testing.T) {
 		got.Total.CostSource != sessions.CostEstimate {
 		t.Errorf("total %s", a.body)
 	}
-	if a := w.get("/api/v1/session-usage?days=1"); !strings.Contains(string(a.body), `"sessions":2`) ||
-		strings.Contains(string(a.body), `"tier":3`) {
-		t.Errorf("today %s", a.body)
-	}
+	w.says(w.get("/api/v1/session-usage?days=1"), `"sessions":2`, `!"tier":3`)
 	for _, days := range []string{"0", "367", "x"} {
 		w.want(w.get("/api/v1/session-usage?days="+days), 400, fault.InvalidArgument)
 	}
-	one := w.get("/api/v1/sessions/run-3")
-	for _, part := range []string{`"input_tokens":20`, `"cost_usd":0.5`, `"cost_source":"estimate"`} {
-		if !strings.Contains(string(one.body), part) {
-			t.Errorf("a session lacks %s: %s", part, one.body)
-		}
-	}
+	w.says(w.get("/api/v1/sessions/run-3"), `"input_tokens":20`, `"cost_usd":0.5`, `"cost_source":"estimate"`)
 }
 
 func TestTheOverviewSaysWhatAgentsCost(t *testing.T) {
@@ -229,18 +196,12 @@ func TestWhatSessionsUsedIsMeasured(t *testing.T) {
 	spent(w)
 	// it runs, and is not counted yet
 	w.begun(sessions.Record{ID: "run-4", Work: sessions.Work{Usage: sessions.Usage{InputTokens: 7}}})
-	text := string(w.get("/metrics").body)
-	for _, want := range []string{
+	w.measures(
 		`claudeops_sessions_total{state="succeeded",tier="1"} 1`, `claudeops_sessions_total{state="timeout",tier="1"} 1`,
 		`claudeops_session_tokens_total{kind="input",tier="1"} 30`,
 		`claudeops_session_tokens_total{kind="cache_read",tier="3"} 5000`,
 		`claudeops_session_cost_usd_total{source="client",tier="3"} 1.5`,
-		`claudeops_session_cost_usd_total{source="estimate",tier="1"} 0.5`,
-	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("the metrics lack %s", want)
-		}
-	}
+		`claudeops_session_cost_usd_total{source="estimate",tier="1"} 0.5`)
 }
 
 func TestTheBoundaryOfSessionsIsMeasured(t *testing.T) {
@@ -256,30 +217,19 @@ func TestTheBoundaryOfSessionsIsMeasured(t *testing.T) {
 		}
 		w.begun(r)
 		r.Tier, r.State, r.EndedAt = 1, sessions.StateSucceeded, w.Now()
-		if err := w.store.AgentSessions.SaveSession(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.store.AgentSessions.SaveSession(t.Context(), r))
 	}
 	w.begun(sessions.Record{ID: "run-5"}) // it runs, and is not counted yet
-	text := string(w.get("/metrics").body)
-	for _, want := range []string{
+	w.measures(
 		`claudeops_sessions_by_boundary_total{boundary="user"} 2`, `claudeops_sessions_by_boundary_total{boundary="none"} 1`,
 		`claudeops_sessions_by_boundary_total{boundary="unrecorded"} 1`,
-		`claudeops_boundary_info{boundary="landlock",landlock_abi="7",whole="true"} 1`,
-	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("the metrics lack %s", want)
-		}
-	}
+		`claudeops_boundary_info{boundary="landlock",landlock_abi="7",whole="true"} 1`)
 }
 
 func TestThePageOfSessionsShowsWhatTheyCost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	spent(w)
-	d := w.page("/sessions", 200)
-	d.has("Tokens and cost of the last 7 days", "about $0.75", "$1.50", "about $2.25")
-	if strings.Contains(w.page("/sessions?state=failed", 200).text, "Tokens and cost") {
-		t.Error("a part of the list has the sums of all")
-	}
+	w.page("/sessions", 200).has("Tokens and cost of the last 7 days", "about $0.75", "$1.50", "about $2.25")
+	w.page("/sessions?state=failed", 200).lacks("Tokens and cost")
 }

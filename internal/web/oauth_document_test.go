@@ -66,8 +66,7 @@ func documentWorld(t testing.TB, change func(*world)) (*program, *publisher, edi
 		}
 	})
 	boss := w.boss()
-	return &program{world: w, id: describedAt, redirect: callback, verifier: strings.Repeat("v", 43),
-		from: "127.0.0.1:50000"}, host, boss
+	return w.program(describedAt), host, boss
 }
 
 func (h *publisher) says(document string) {
@@ -121,10 +120,8 @@ func TestAProgramIsLetInByTheAddressOfItsDocument(t *testing.T) {
 	d.has("Described by", "example.com", "Claude Code", "Any program on your computer can say that it is the one "+
 		"of example.com", "a program on your computer (127.0.0.1:7777)")
 	d.lacks("Anybody can give a program that name", "logo")
-	if far, _ := p.asked(url.Values{"redirect_uri": {"https://claude.example/back?x=1"}}, boss); !strings.Contains(
-		string(far.body), "Check that you know the address that the answer goes to") {
-		t.Errorf("%s", far.body)
-	}
+	far, _ := p.asked(url.Values{"redirect_uri": {"https://claude.example/back?x=1"}}, boss)
+	p.says(far, "Check that you know the address that the answer goes to")
 	form.Set("tier", "2")
 	access, refresh := p.keys(p.exchange(p.back(p.answered("allow", form, page, boss)).Get("code"), nil))
 	made := p.tokenNamed("boss by Claude Code")
@@ -132,9 +129,7 @@ func TestAProgramIsLetInByTheAddressOfItsDocument(t *testing.T) {
 		t.Errorf("%+v", made)
 	}
 	p.page("/tokens", 200, boss).has("boss by Claude Code", "let in by consent, described by example.com")
-	if list := p.get("/api/v1/tokens", boss); !strings.Contains(string(list.body), `"client_domain":"example.com"`) {
-		t.Errorf("%s", list.body)
-	}
+	p.says(p.get("/api/v1/tokens", boss), `"client_domain":"example.com"`)
 	for _, action := range []string{"oauth.allow", "oauth.grant"} {
 		if got := p.rows(action); len(got) != 1 || !strings.Contains(got[0].Message, describedAt) {
 			t.Errorf("%s: %+v", action, got)
@@ -341,15 +336,10 @@ func TestHostsAreAskedWithinBounds(t *testing.T) {
 func TestAHostIsAskedOnceForManyBrowsers(t *testing.T) {
 	t.Parallel()
 	p, host, boss := documentWorld(t, nil)
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if a, _ := p.asked(nil, boss); a.StatusCode != http.StatusOK {
-				t.Errorf("%d %s", a.StatusCode, a.body)
-			}
-		})
-	}
-	all.Wait()
+	atOnce(8, func(int) {
+		a, _ := p.asked(nil, boss)
+		p.status(a, http.StatusOK)
+	})
 	if host.count() != 1 {
 		t.Errorf("the host was asked %d times", host.count())
 	}

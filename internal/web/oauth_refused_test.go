@@ -2,16 +2,13 @@ package web_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 )
 
 // A browser is sent nowhere when it is not known where it may be sent.
@@ -119,26 +116,21 @@ func TestNobodyConsentsForAnother(t *testing.T) {
 		"with another seal": {func(f url.Values) { f.Set("seal", strings.Repeat("0", 64)) }, []edit{boss},
 			page},
 		"for another program": {func(f url.Values) { f.Set("client_id", evil.id) }, []edit{boss}, page},
-		"to another address": {func(f url.Values) {
-			f.Set("redirect_uri",
-				"https://claude.example/back?x=1")
-		}, []edit{boss}, page},
+		"to another address": {func(f url.Values) { f.Set("redirect_uri", "https://claude.example/back?x=1") },
+			[]edit{boss}, page},
 		"for another challenge": {func(f url.Values) { f.Set("code_challenge", strings.Repeat("a", 43)) },
 			[]edit{boss}, page},
 		"with another state":               {func(f url.Values) { f.Set("state", "mine") }, []edit{boss}, page},
 		"as somebody else":                 {func(url.Values) {}, []edit{eve}, page},
 		"in a browser that did not see it": {func(url.Values) {}, []edit{boss}, reply{Response: &http.Response{}}},
-		"from another site": {func(url.Values) {}, []edit{boss, carrying("Sec-Fetch-Site", "cross-site")},
+		"from another site": {func(url.Values) {}, []edit{boss, set("Sec-Fetch-Site", "cross-site")},
 			page},
-		"from another site of the domain": {func(url.Values) {}, []edit{boss, carrying("Sec-Fetch-Site", "same-site")}, page},
+		"from another site of the domain": {func(url.Values) {}, []edit{boss, set("Sec-Fetch-Site", "same-site")}, page},
 	} {
 		for _, button := range []string{"allow", "deny"} {
 			t.Run(name+", "+button, func(t *testing.T) {
 				p.advance(time.Minute)
-				form := url.Values{}
-				for name, values := range good {
-					form[name] = values
-				}
+				form := maps.Clone(good)
 				form.Set("tier", "2")
 				c.change(form)
 				before := p.written()
@@ -152,19 +144,14 @@ func TestNobodyConsentsForAnother(t *testing.T) {
 	if rows := p.rows("oauth.allow"); len(rows) != 8 || rows[0].Code != "forbidden" || rows[0].Outcome != "refused" {
 		t.Errorf("%d rows: %+v", len(rows), rows)
 	}
-	if back := p.back(
-		p.answered("deny", good, page, boss),
-	); back.Get("error") != "access_denied" ||
+	if back := p.back(p.answered("deny", good, page, boss)); back.Get("error") != "access_denied" ||
 		back.Get("state") != "st&te" {
 		t.Errorf("%v", back)
 	}
 	if rows := p.rows("oauth.deny"); rows[0].Outcome != "done" || rows[0].Caller != "boss" {
 		t.Errorf("%+v", rows[0])
 	}
-	if a := p.get("/oauth/authorize/allow?"+good.Encode(), browser, boss); a.StatusCode != http.StatusSeeOther ||
-		a.Header.Get("Location") != "/oauth/authorize" {
-		t.Errorf("by GET: %d %v", a.StatusCode, a.Header)
-	}
+	p.leads(p.get("/oauth/authorize/allow?"+good.Encode(), browser, boss), "/oauth/authorize")
 }
 
 func TestNobodyGivesAProgramWhatTheyHaveNot(t *testing.T) {
@@ -184,9 +171,7 @@ func TestNobodyGivesAProgramWhatTheyHaveNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			page, form := p.asked(nil, c.who)
-			for name, values := range c.change {
-				form[name] = values
-			}
+			maps.Copy(form, c.change)
 			before, rows := p.written(), len(p.rows("oauth.allow"))
 			a := p.answered("allow", form, page, c.who)
 			d := p.read(a, "/oauth/authorize/allow", c.status)
@@ -327,26 +312,22 @@ func TestARefreshTokenIsOfUseOnce(t *testing.T) {
 func TestOfTwoAtOnceOneIsAnswered(t *testing.T) {
 	t.Parallel()
 	p, boss := programWorld(t, nil)
-	atOnce := func(ask func() reply) int64 {
+	good := func(ask func() reply) int64 {
 		var answered atomic.Int64
-		var all sync.WaitGroup
-		for range 6 {
-			all.Go(func() {
-				if ask().StatusCode == http.StatusOK {
-					answered.Add(1)
-				}
-			})
-		}
-		all.Wait()
+		atOnce(6, func(int) {
+			if ask().StatusCode == http.StatusOK {
+				answered.Add(1)
+			}
+		})
 		return answered.Load()
 	}
 	code := p.code(boss)
-	if n := atOnce(func() reply { return p.exchange(code, nil) }); n != 1 {
+	if n := good(func() reply { return p.exchange(code, nil) }); n != 1 {
 		t.Errorf("a code was exchanged %d times", n)
 	}
 	p.advance(time.Minute)
 	_, refresh := p.keys(p.exchange(p.code(boss), nil))
-	if n := atOnce(func() reply { return p.refresh(refresh, nil) }); n != 1 {
+	if n := good(func() reply { return p.refresh(refresh, nil) }); n != 1 {
 		t.Errorf("a refresh token was exchanged %d times", n)
 	}
 	for _, token := range p.writtenTokens() {
@@ -423,9 +404,7 @@ func TestAProgramHasNoMoreThanThePersonWhoLetItIn(t *testing.T) {
 		p, boss := programWorld(t, nil)
 		access, refresh := p.keys(p.exchange(p.code(boss), nil))
 		waits := p.code(boss)
-		if err := p.store.Access.RevokeToken(t.Context(), "boss"); err != nil {
-			t.Fatal(err)
-		}
+		p.revoke("boss")
 		if p.letsIn(access) {
 			t.Error("it is let in")
 		}
@@ -435,15 +414,13 @@ func TestAProgramHasNoMoreThanThePersonWhoLetItIn(t *testing.T) {
 	t.Run("who signed in by a provider", func(t *testing.T) {
 		w, provider := peopleWorld(t)
 		w.build()
-		ann := fakeoidc.Person{Subject: "1", User: "ann", Groups: []string{"operators"}}
-		login := cookies(w.signInAs(provider, ann))
+		login := cookies(w.signInAs(provider, ann("operators")))
 		p := w.register()
 		access, refresh := p.keys(p.exchange(p.code(login), nil))
 		if got := p.tokenNamed("gitea:ann by Claude Code"); !p.letsIn(access) || got.OwnerName != "gitea:ann" {
 			t.Errorf("%+v", got)
 		}
-		ann.Groups = []string{"viewers"}
-		w.signInAs(provider, ann)
+		w.signInAs(provider, ann("viewers"))
 		if p.letsIn(access) {
 			t.Error("a viewer's program is let in")
 		}
@@ -457,9 +434,7 @@ func TestProgramsRegisterWithinBounds(t *testing.T) {
 	address := 0
 	post := func(body string) reply {
 		address++
-		return p.do("POST", "/oauth/register", body, func(r *http.Request) {
-			r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", address)
-		})
+		return p.do("POST", "/oauth/register", body, from(fmt.Sprintf("192.0.2.%d:1", address)))
 	}
 	for name, c := range map[string]struct{ body, want string }{
 		"no JSON":    {`[]`, "invalid_client_metadata"},
@@ -497,22 +472,12 @@ func TestProgramsRegisterWithinBounds(t *testing.T) {
 		})
 	}
 	p.advance(time.Minute)
-	if a := post(
-		`{"redirect_uris":["https://a.example/"],"client_name":"` + strings.Repeat("x", 17<<10) + `"}`,
-	); a.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("17 KiB: %d", a.StatusCode)
-	}
-	a := post(
-		`{"redirect_uris":["com.example.app:/back"],"client_name":" A\u202e\u0000\n  very\u200b long name of a program "}`,
-	)
-	if a.json["client_name"] != "A very long name of a p…" {
-		t.Errorf("%s", a.body)
-	}
-	if a := post(
-		`{"redirect_uris":["cursor://anysphere.cursor-mcp/oauth/callback"],"client_name":"\u202e"}`,
-	); a.json["client_name"] != "an unnamed program" {
-		t.Errorf("%s", a.body)
-	}
+	p.status(post(`{"redirect_uris":["https://a.example/"],"client_name":"`+strings.Repeat("x", 17<<10)+`"}`),
+		http.StatusRequestEntityTooLarge)
+	p.says(post(`{"redirect_uris":["com.example.app:/back"],"client_name":" A\u202e\u0000\n  very\u200b long name of a `+
+		`program "}`), `"client_name":"A very long name of a p…"`)
+	p.says(post(`{"redirect_uris":["cursor://anysphere.cursor-mcp/oauth/callback"],"client_name":"\u202e"}`),
+		`"client_name":"an unnamed program"`)
 	p.advance(time.Minute)
 	made := 0
 	for range 30 { // from one address
@@ -571,13 +536,10 @@ func TestStrangersShutNoProgramOut(t *testing.T) {
 	}
 	_, refresh = p.keys(p.refresh(refresh, nil)) // at an address of theirs
 	p.from = "198.51.100.1:1"
-	if a := p.refresh("x", nil); a.StatusCode != http.StatusBadRequest {
-		t.Errorf("somebody else's first wrong request: %d %s", a.StatusCode, a.body)
-	}
+	p.status(p.refresh("x", nil), http.StatusBadRequest)
 	p.keys(p.refresh(refresh, nil))
-	register := func(from string) reply {
-		return p.do("POST", "/oauth/register", `{"redirect_uris":["https://a.example/"]}`,
-			func(r *http.Request) { r.RemoteAddr = from })
+	register := func(address string) reply {
+		return p.do("POST", "/oauth/register", `{"redirect_uris":["https://a.example/"]}`, from(address))
 	}
 	for i := range 90 {
 		last = register(fmt.Sprintf("192.0.2.%d:1", i%9))
@@ -585,9 +547,7 @@ func TestStrangersShutNoProgramOut(t *testing.T) {
 	if last.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(last.body), "from many addresses") {
 		t.Errorf("%d %s", last.StatusCode, last.body)
 	}
-	if a := register("198.51.100.1:1"); a.StatusCode != http.StatusCreated {
-		t.Errorf("from elsewhere: %d %s", a.StatusCode, a.body)
-	}
+	p.status(register("198.51.100.1:1"), http.StatusCreated)
 }
 
 // A program that is forgotten is told so in the way in which programs know to register anew.
@@ -617,17 +577,13 @@ func TestAViewerWhoRepeatsAWrongRequestHasOneRowWithACount(t *testing.T) {
 		t.Fatalf("%d rows: %+v", len(rows), rows)
 	}
 	for range 30 {
-		if a := p.submit("/tokens", url.Values{"name": {"x"}}, viewer); a.StatusCode != http.StatusForbidden {
-			t.Fatalf("%d %s", a.StatusCode, a.body)
-		}
+		p.status(p.submit("/tokens", url.Values{"name": {"x"}}, viewer), http.StatusForbidden)
 	}
 	if got := len(p.attempts()) - before; got != 2 {
 		t.Errorf("%d rows", got)
 	}
 	p.advance(time.Minute)
-	if err := p.store.Ledger.FlushRepeats(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.store.Ledger.FlushRepeats(t.Context(), false))
 	rows := p.attempts()
 	said := rows[0].Message + rows[1].Message
 	if len(rows)-before != 4 || !strings.Contains(said, "299 more refusals") ||
@@ -639,24 +595,15 @@ func TestAViewerWhoRepeatsAWrongRequestHasOneRowWithACount(t *testing.T) {
 func TestProgramsAreLetInWhereNobodyReadsAlong(t *testing.T) {
 	t.Parallel()
 	p, boss := programWorld(t, func(w *world) { w.web.Network.Hosts = []string{"ops.example"} })
-	elsewhere := func(r *http.Request) { r.Host = "ops.example" }
+	elsewhere := host("ops.example")
 	for _, path := range []string{"/.well-known/oauth-authorization-server", "/oauth/authorize?" + p.wants(nil).Encode()} {
-		if a := p.get(path, elsewhere, boss); a.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: %d %s", path, a.StatusCode, a.body)
-		}
+		p.status(p.get(path, elsewhere, boss), http.StatusNotFound)
 	}
 	if a := p.get("/.well-known/oauth-protected-resource", elsewhere); a.json["authorization_servers"] != nil {
 		t.Errorf("%s", a.body)
 	}
-	if a := p.do(
-		"POST",
-		"/oauth/register",
-		`{"redirect_uris":["https://a.example/"]}`,
-		elsewhere,
-	); a.StatusCode != http.StatusNotFound {
-		t.Errorf("%d %s", a.StatusCode, a.body)
-	}
-	below, _ := programWorldBelow(t)
+	p.status(p.do("POST", "/oauth/register", `{"redirect_uris":["https://a.example/"]}`, elsewhere), http.StatusNotFound)
+	below := newWorld(t, func(w *world) { w.strangers, w.web.Network.BasePath = true, "/ops" })
 	for _, path := range []string{"/.well-known/oauth-authorization-server/ops",
 		"/ops/.well-known/oauth-authorization-server"} {
 		if a := below.get(path); a.json["issuer"] != "http://127.0.0.1:8080/ops" {
@@ -664,20 +611,13 @@ func TestProgramsAreLetInWhereNobodyReadsAlong(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/.well-known/oauth-protected-resource/ops/mcp",
-		"/.well-known/oauth-protected-resource/ops", "/ops/.well-known/oauth-protected-resource/mcp"} {
+		"/.well-known/oauth-protected-resource/ops", "/ops/.well-known/oauth-protected-resource/mcp",
+		"/ops/.well-known/oauth-protected-resource"} {
 		if a := below.get(path); a.json["resource"] != "http://127.0.0.1:8080/ops/mcp" {
 			t.Errorf("%s: %d %s", path, a.StatusCode, a.body)
 		}
 	}
-	if a := below.get("/.well-known/oauth-authorization-server"); a.StatusCode != http.StatusNotFound {
-		t.Errorf("%d %s", a.StatusCode, a.body)
-	}
-}
-
-func programWorldBelow(t *testing.T) (*world, edit) {
-	t.Helper()
-	w := newWorld(t, func(w *world) { w.strangers, w.web.Network.BasePath = true, "/ops" })
-	return w, bearer(w.token("boss", gitprovider.TierRemediate, "read", "operate"))
+	below.status(below.get("/.well-known/oauth-authorization-server"), http.StatusNotFound)
 }
 
 // A session of MCP outlives the access token that it was begun with.
@@ -688,12 +628,8 @@ func TestASessionGoesOnWithTheNextAccessToken(t *testing.T) {
 	server := p.listening(nil)
 	c := began(t, server.URL, access)
 	c.token, _ = p.keys(p.refresh(refresh, nil))
-	if a := c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); a.StatusCode != http.StatusOK {
-		t.Errorf("%s %s", a.Status, drained(a))
-	}
+	c.status(c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), http.StatusOK)
 	body, modernly := modern(2, "tools/list", "{}")
 	c.session = ""
-	if a := c.send(body, modernly); a.StatusCode != http.StatusOK {
-		t.Errorf("%s %s", a.Status, drained(a))
-	}
+	c.status(c.send(body, modernly), http.StatusOK)
 }

@@ -45,11 +45,9 @@ func TestAProgramIsLetInByConsentAndIsAnAgentThen(t *testing.T) {
 	d.has("Claude Code", "a program on your computer (127.0.0.1:7777)", "boss", "Tier 1", "Tier 2", "90 days at most",
 		"Dry run")
 	d.lacks("Tier 3", "in dry run")
-	if csp := page.Header.Get(
-		"Content-Security-Policy",
-	); !strings.Contains(csp, "form-action 'self' http://127.0.0.1:7777;") ||
-		!strings.Contains(csp, "frame-ancestors 'none'") ||
-		len(d.find("script")) > 0 {
+	if csp := page.Header.Get("Content-Security-Policy"); len(d.find("script")) > 0 ||
+		!strings.Contains(csp, "form-action 'self' http://127.0.0.1:7777;") ||
+		!strings.Contains(csp, "frame-ancestors 'none'") {
 		t.Errorf("%s", csp)
 	}
 	form.Set("tier", "2")
@@ -117,6 +115,11 @@ func (w *world) register() *program {
 		w.Fatalf("%d %s", a.StatusCode, a.body)
 	}
 	id, _ := a.json["client_id"].(string)
+	return w.program(id)
+}
+
+// program is one with an id.
+func (w *world) program(id string) *program {
 	return &program{world: w, id: id, redirect: callback, verifier: strings.Repeat("v", 43), from: "127.0.0.1:50000"}
 }
 
@@ -141,23 +144,16 @@ func (p *program) wants(change url.Values) url.Values {
 func (p *program) asked(change url.Values, who ...edit) (reply, url.Values) {
 	p.Helper()
 	a := p.get("/oauth/authorize?"+p.wants(change).Encode(), append([]edit{browser}, who...)...)
-	form := url.Values{}
-	if a.StatusCode == http.StatusOK {
-		for _, input := range p.read(a, "/oauth/authorize", 200).find("input") {
-			form.Add(attr(input, "name"), attr(input, "value"))
-		}
+	if a.StatusCode != http.StatusOK {
+		return a, url.Values{}
 	}
-	return a, form
+	return a, p.read(a, "/oauth/authorize", 200).fields()
 }
 
 // answered presses one of the two buttons.
 func (p *program) answered(button string, form url.Values, page reply, who ...edit) reply {
 	p.Helper()
-	return p.submit("/oauth/authorize/"+button, form, append(who, func(r *http.Request) {
-		for _, c := range page.Cookies() {
-			r.AddCookie(c)
-		}
-	})...)
+	return p.submit("/oauth/authorize/"+button, form, append(who, cookies(page.Cookies()...))...)
 }
 
 // code returns the program's code after a person's consent at tier 2.
@@ -185,10 +181,7 @@ func (p *program) back(a reply) url.Values {
 // post asks an endpoint for programs.
 func (p *program) post(path string, form url.Values) reply {
 	p.Helper()
-	return p.do("POST", path, form.Encode(), func(r *http.Request) {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.RemoteAddr = p.from
-	})
+	return p.do("POST", path, form.Encode(), set("Content-Type", formType), from(p.from))
 }
 
 func (p *program) exchange(code string, change url.Values) reply {
@@ -221,9 +214,7 @@ func (p *program) keys(a reply) (access, refresh string) {
 // letsIn reports whether an access token opens /mcp.
 func (w *world) letsIn(token string) bool {
 	w.Helper()
-	a := w.do("POST", "/mcp", greeting, bearer(token), func(r *http.Request) {
-		r.Header.Set("Accept", "application/json, text/event-stream")
-	})
+	a := w.do("POST", "/mcp", greeting, bearer(token), set("Accept", "application/json, text/event-stream"))
 	if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusUnauthorized {
 		w.Fatalf("%d %s", a.StatusCode, a.body)
 	}
@@ -247,9 +238,7 @@ func (p *program) refusedWith(a reply, code string) {
 func (w *world) writtenTokens() []access.Token {
 	w.Helper()
 	all, err := w.store.Access.Tokens(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return all
 }
 

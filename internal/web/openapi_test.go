@@ -33,9 +33,7 @@ func describe(t *testing.T, w *world) description {
 	w.want(a, 200, "")
 	d := description{T: t, paths: map[string]map[string]any{}}
 	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d.raw = raw
 	for path, item := range a.json["paths"].(map[string]any) {
 		d.paths[path] = item.(map[string]any)
@@ -48,9 +46,7 @@ func (d description) at(pointer string) *jsonschema.Schema {
 	d.Helper()
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
-	if err := compiler.AddResource("urn:openapi", d.raw); err != nil {
-		d.Fatal(err)
-	}
+	must(d, compiler.AddResource("urn:openapi", d.raw))
 	schema, err := compiler.Compile("urn:openapi#" + pointer)
 	if err != nil {
 		d.Fatalf("%s: %v", pointer, err)
@@ -90,9 +86,7 @@ func (d description) check(method, target string, a reply) {
 	schema := d.at("/paths/" + escape.Replace(path) + "/" + strings.ToLower(method) + "/responses/" + status +
 		"/content/" + escape.Replace(kind) + "/schema")
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
-	if err != nil {
-		d.Fatal(err)
-	}
+	must(d, err)
 	if err := schema.Validate(value); err != nil {
 		d.Errorf("%s %s does not match its description: %v\n%s", method, target, err, a.body)
 	}
@@ -136,23 +130,9 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 	w := newWorld(t, nil)
 	a := w.get("/openapi.json")
 	var text bytes.Buffer
-	if err := json.Indent(&text, a.body, "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(&text, a.body, "", "  "))
 	text.WriteByte('\n')
-	path := filepath.Join("testdata", "openapi.json")
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, text.Bytes()) {
-		t.Errorf("%s is out of date; run `make golden` and look at the difference", path)
-	}
+	operationtest.Golden(t, filepath.Join("testdata", "openapi.json"), text.Bytes())
 	if a.json["openapi"] != "3.1.0" {
 		t.Errorf("openapi %v", a.json["openapi"])
 	}
@@ -296,9 +276,7 @@ func TestWhatTheDescriptionListsIsAllThatThereIs(t *testing.T) {
 func TestThePageOfRESTIsMadeFromTheDescription(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "openapi.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	type operation struct {
 		Summary, Description, Method, Path string
 		Tags                               []string
@@ -306,9 +284,7 @@ func TestThePageOfRESTIsMadeFromTheDescription(t *testing.T) {
 	var described struct {
 		Paths map[string]map[string]operation `json:"paths"`
 	}
-	if err := json.Unmarshal(text, &described); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &described))
 	var all []operation
 	for path, methods := range described.Paths {
 		for method, o := range methods {
@@ -386,9 +362,7 @@ func TestPagesAndDescriptionSpeakPlainly(t *testing.T) {
 	}
 	for _, file := range append(append(files, notes...), "testdata/openapi.json") {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for n, line := range strings.Split(string(text), "\n") {
 			if found := riddles().FindString(line); found != "" {
 				t.Errorf("%s:%d says %q", file, n+1, found)

@@ -20,14 +20,9 @@ func withDefinitions(t *testing.T, files map[string]string) func(*world) {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range files {
-		name = filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(strings.ReplaceAll(text, "ROOT", root)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		files[name] = strings.ReplaceAll(text, "ROOT", root)
 	}
+	operationtest.WriteFiles(t, root, files)
 	service := definitions.NewService(definitions.Settings{
 		Project: filepath.Join(root, "project"), Home: filepath.Join(root, "home"), Transport: http.DefaultTransport,
 		Now:   time.Now,
@@ -74,17 +69,9 @@ func TestTheCatalogueShowsDefinitionsWithSourceVersionAndProblems(t *testing.T) 
 		"/catalogue/forks": {[]string{"fork agent", "new major version", "2.0.0"},
 			[]string{"child agent"}},
 	} {
-		text := w.page(target, 200).text
-		for _, part := range want.has {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s lacks %q: %s", target, part, text)
-			}
-		}
-		for _, part := range want.lacks {
-			if strings.Contains(text, part) {
-				t.Errorf("%s has %q", target, part)
-			}
-		}
+		page := w.page(target, 200)
+		page.has(want.has...)
+		page.lacks(want.lacks...)
 	}
 }
 
@@ -101,12 +88,7 @@ func TestADefinitionHasItsChainItsProblemsAndItsDifference(t *testing.T) {
 			"author: Ann"},
 		"/catalogue/definitions/agent/team?source=global&version=1.0.0": {"1.0.0", "global"},
 	} {
-		text := w.page(target, 200).text
-		for _, part := range want {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s lacks %q: %s", target, part, text)
-			}
-		}
+		w.page(target, 200).has(want...)
 	}
 	for _, target := range []string{"/catalogue/definitions/agent/nobody", "/catalogue/definitions/thing/child",
 		"/catalogue/definitions/agent/..%2F..%2Fetc"} {
@@ -132,22 +114,20 @@ func TestTheCatalogueShowsRegistriesAndThoseThatAreNotUsed(t *testing.T) {
 		"/catalogue/forks":                 {"2.0.0 in corp", `the registry "<evil>" of`},
 		"/catalogue/definitions/agent/far": {"stockyard corp"},
 	} {
-		text := w.page(target, 200).text
-		for _, part := range want {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s lacks %q: %s", target, part, text)
-			}
-		}
+		w.page(target, 200).has(want...)
 	}
 }
 
-func TestWithoutTheToolsetThereIsNoCatalogue(t *testing.T) {
+func TestWithoutItsToolsetAPageIsNotThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.page("/catalogue", 404)
-	if text := w.page("/", 200).text; strings.Contains(text, "Catalogue") {
-		t.Error("the navigation has it")
+	w.opened(nil)
+	for _, target := range []string{"/catalogue", "/catalogue/packages", "/deployments", "/scripts",
+		"/pulls/fake/joe/infra/1/deployment"} {
+		w.page(target, 404)
 	}
+	w.page("/", 200).lacks("Catalogue", "Scripts")
+	w.page("/pulls/fake/joe/infra/1", 200).lacks("on this machine")
 }
 
 // packagesWorld has the toolset packages, over a project, and over a registry unless without says so.
@@ -170,13 +150,9 @@ func publish(t *testing.T, registry, name, version, more string) {
 		"s/SKILL.md": "Do.",
 	})
 	archive, err := packages.Pack(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	packed, err := packages.Unpack(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := (packages.Registry{Name: "team", Dir: registry}).Publish(t.Context(), packed.Manifest, archive, "latest",
 		time.Now()); err != nil {
 		t.Fatal(err)
@@ -187,38 +163,26 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 	t.Parallel()
 	w, service, root := packagesWorld(t, map[string]string{
 		"project/.aam/config.yaml": "active_platforms: [claude]\n", "registry/registry.yaml": "name: team\n",
-		"home/.aam/config.yaml": "registries:\n  - {name: team, url: ../registry, type: local, default: true}\n  - {name: " +
-			"gone, url: /nowhere/at/all, type: local}\n",
 	})
 	registry := filepath.Join(root, "registry")
 	publish(t, registry, "base", "1.0.0", "")
 	publish(t, registry, "base", "1.1.0", "")
 	publish(t, registry, "@ops/top", "2.0.0", "dependencies: {base: \"^1.0.0\"}\n")
 	publish(t, registry, "other", "1.0.0", "")
-	home := filepath.Join(root, "home", ".aam", "config.yaml")
-	if text := "registries:\n  - {name: gone, url: /nowhere/at/all, type: local}\n  - {name: team, url: " + registry +
-		", type: local, default: true}\n"; os.WriteFile(home, []byte(text), 0o600) != nil {
-		t.Fatal("the configuration cannot be written")
-	}
+	team := "  - {name: team, url: " + registry + ", type: local, default: true}\n"
+	operationtest.WriteFiles(t, root, map[string]string{
+		"home/.aam/config.yaml": "registries:\n  - {name: gone, url: /nowhere/at/all, type: local}\n" + team})
 	if _, err := service.Install(t.Context(), packages.Order{Packages: []string{"@ops/top"}, NoDeploy: true}); err == nil {
 		t.Fatal("a registry that cannot be read, and that is asked first, is passed over")
 	}
-	if err := os.WriteFile(home, []byte("registries:\n  - {name: team, url: "+registry+", type: local, default: true}\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.WriteFiles(t, root, map[string]string{"home/.aam/config.yaml": "registries:\n" + team})
 	if done, err := service.Install(t.Context(), packages.Order{Packages: []string{"@ops/top"},
 		NoDeploy: true}); err != nil || len(done.Installed) != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	has := func(target string, parts ...string) {
 		t.Helper()
-		text := w.page(target, 200).text
-		for _, part := range parts {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s lacks %q: %s", target, part, text)
-			}
-		}
+		w.page(target, 200).has(parts...)
 	}
 	has("/catalogue/packages", "1 to 3 of 3 packages", "@ops/top", "Does <b>base</b>", "1.1.0 2 versions",
 		"files as installed", "in team")
@@ -237,35 +201,23 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 	for _, target := range []string{"/catalogue/package?name=nobody", "/catalogue/package?name=.."} {
 		w.page(target, map[bool]int{true: 400, false: 404}[strings.HasSuffix(target, "..")])
 	}
-	if err := os.WriteFile(filepath.Join(root, "project/.aam/packages/base/s/SKILL.md"), []byte("Evil."),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.WriteFiles(t, root, map[string]string{"project/.aam/packages/base/s/SKILL.md": "Evil."})
 	has("/catalogue/packages", "files changed")
 	has("/catalogue/package?name=base", "files changed", "s/SKILL.md")
-	if err := os.RemoveAll(registry); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(registry))
 	has("/catalogue/packages", "team", "cannot be read", "in no registry", "@ops/top")
 }
 
 func TestWithoutPackagesThePageSaysHowToBegin(t *testing.T) {
 	t.Parallel()
 	w, _, root := packagesWorld(t, map[string]string{"project/x": "", "home/x": ""})
-	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "claudeops packages registry add team") ||
-		!strings.Contains(text, "claudeops packages publish") {
-		t.Errorf("without a registry: %s", text)
-	}
+	w.page("/catalogue/packages", 200).has("claudeops packages registry add team", "claudeops packages publish")
 	operationtest.WriteFiles(t, root, map[string]string{"home/registry/registry.yaml": "name: team\n",
 		"home/.aam/config.yaml": "registries:\n  - {name: team, url: " + filepath.Join(root, "home/registry") +
 			", type: local}\n"})
-	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "no package yet") ||
-		strings.Contains(text, "registry add") {
-		t.Errorf("with a registry that is empty: %s", text)
-	}
+	empty := w.page("/catalogue/packages", 200)
+	empty.has("no package yet")
+	empty.lacks("registry add")
 	operationtest.WriteFiles(t, root, map[string]string{"home/.aam/config.yaml": "registries: [\n"})
-	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "Wrong settings") {
-		t.Errorf("with a configuration that is broken: %s", text)
-	}
-	newWorld(t, nil).page("/catalogue/packages", 404)
+	w.page("/catalogue/packages", 200).has("Wrong settings")
 }

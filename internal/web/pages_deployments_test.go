@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -35,17 +35,8 @@ func (d *deployments) PlanRollback(ctx context.Context, id string) (*engine.Plan
 // deployedWorld has deployed two commands, one after the other, and the first has drifted.
 func deployedWorld(t *testing.T) (w *world, root string, first string) {
 	t.Helper()
-	dir := t.TempDir()
-	files := func(files map[string]string) {
-		for name, text := range files {
-			name = filepath.Join(dir, name)
-			if os.MkdirAll(filepath.Dir(name), 0o755) != nil || os.WriteFile(name, []byte(text), 0o644) != nil {
-				t.Fatal(name)
-			}
-		}
-	}
 	const header = "---\ndescription: d\n---\n"
-	files(map[string]string{
+	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
 		"project/.keep": "", "home/.keep": "", "agentpack/repo/a.md": header + "one\n", "agentpack/repo/b.md": header,
 		"agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}, first: {include_modules: " +
 			"[a]}}\ntargets: {claude_code: {}}\nmodules:\n" +
@@ -53,23 +44,19 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 			"source: {local_path: {path: b.md}}}\n",
 	})
 	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	service := deploy.NewService(deploy.Settings{
 		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "home"), Folder: filepath.Join(dir, "project"),
 		Git: deploy.GitCommand{Path: git, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now,
 	})
 	for _, profile := range []string{"first", "default"} {
 		_, done, err := service.Apply(t.Context(), deploy.Request{Profile: profile}, engine.Approval{}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if first == "" {
 			first = done.ID
 		}
 	}
-	files(map[string]string{"project/.claude/commands/a.md": header + "<b>drifted</b>\n"})
+	operationtest.WriteFiles(t, dir, map[string]string{"project/.claude/commands/a.md": header + "<b>drifted</b>\n"})
 	w = newWorld(t, func(w *world) {
 		w.web.Toolsets.Pages.Deployments = &deployments{service}
 		acts := deploy.Acts{Kernel: w.kernel, Service: func() *deploy.Service { return service },
@@ -81,26 +68,6 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 	w.page("/deployments", 200).has("Rolling back needs the scope operate")
 	w.signedIn()
 	return w, filepath.Join(dir, "project", ".claude", "commands"), first
-}
-
-func TestDeploymentsWithoutAConfigurationNameTheCommandThatMakesOne(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorld(t, func(w *world) {
-		w.web.Toolsets.Pages.Deployments = &deployments{deploy.NewService(deploy.Settings{
-			Home: filepath.Join(dir, "agentpack"), UserHome: dir, Folder: dir, Now: time.Now,
-			Git: deploy.GitCommand{Path: git, Env: []string{"PATH=" + os.Getenv("PATH")}},
-		})}
-	})
-	page := w.page("/deployments", 200)
-	page.has("claudeops deploy init")
-	if strings.Contains(page.text, "not_found") {
-		t.Errorf("the page shows a code: %s", page.text)
-	}
 }
 
 // drafted stands for create_pr's use case: it opens #7, or refuses what says so.
@@ -119,16 +86,11 @@ func TestDriftIsProposedOnThePage(t *testing.T) {
 	file := filepath.Join(root, "a.md")
 	repo := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(root))), "agentpack", "repo")
 	for _, args := range [][]string{{"init", "-q"}, {"remote", "add", "origin", "https://git.example.org/joe/rules.git"}} {
-		if out, err := exec.Command("git", append([]string{"-C", repo}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("%s", out)
-		}
+		must(t, exec.Command("git", append([]string{"-C", repo}, args...)...).Run())
 	}
 	w.page("/deployments", 200).has("Propose as a pull request")
 	form := url.Values{"path": {file}, "title": {"Better"}, "why": {"seen"}}
-	if a := w.submit("/deployments/propose", form); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/pulls/local/joe/rules/7" {
-		t.Errorf("%d to %s: %s", a.StatusCode, a.Header.Get("Location"), a.body)
-	}
+	w.leads(w.submit("/deployments/propose", form), "/pulls/local/joe/rules/7")
 	if len(w.asked) != 1 || !strings.HasSuffix(w.asked[0], ": Better; a.md; ---\ndescription: d\n---\n<b>drifted</b>\n") {
 		t.Errorf("%q", w.asked)
 	}
@@ -155,13 +117,8 @@ func TestDriftIsProposedOnThePage(t *testing.T) {
 func TestThePageOfDeploymentsShowsTargetsDriftAndSnapshots(t *testing.T) {
 	t.Parallel()
 	w, _, first := deployedWorld(t)
-	text := w.page("/deployments", 200).text
-	for _, part := range []string{"create 0 files, update 1 and delete 0", "files that are not as they were deployed: 1",
-		"Changed here", "<b>drifted</b>", "one", first, "current", "Roll back"} {
-		if !strings.Contains(text, part) {
-			t.Errorf("the page lacks %q: %s", part, text)
-		}
-	}
+	w.page("/deployments", 200).has("create 0 files, update 1 and delete 0", "files that are not as they were deployed: 1",
+		"Changed here", "<b>drifted</b>", "one", first, "current", "Roll back")
 }
 
 // The page of a rollback shows what it would change; the form on it does just that, once the box is ticked.
@@ -169,22 +126,12 @@ func TestARollbackOnThePageIsPlannedConfirmedAndRecorded(t *testing.T) {
 	t.Parallel()
 	w, root, first := deployedWorld(t)
 	page := w.page("/deployments/rollback?to="+first, 200)
-	for _, part := range []string{"create 0 files, update 1 and delete 1",
-		"a.md", "b.md", "was not there then", "<b>drifted</b>"} {
-		if !strings.Contains(page.text, part) {
-			t.Errorf("the plan lacks %q: %s", part, page.text)
-		}
-	}
+	page.has("create 0 files, update 1 and delete 1", "a.md", "b.md", "was not there then", "<b>drifted</b>")
 	if _, err := os.Stat(filepath.Join(root, "b.md")); err != nil {
 		t.Errorf("looking has changed something: %v", err)
 	}
 	w.page("/deployments/rollback?to=1", 404)
-	plan := regexp.MustCompile(`name="plan" value="([0-9a-f]{64})"`).FindStringSubmatch(
-		string(w.get("/deployments/rollback?to="+first, browser).body))
-	if plan == nil {
-		t.Fatalf("no form: %s", page.text)
-	}
-	good := func() url.Values { return url.Values{"to": {first}, "yes": {"true"}, "plan": {plan[1]}} }
+	good := func() url.Values { return url.Values{"to": {first}, "yes": {"true"}, "plan": page.fields()["plan"]} }
 	for name, change := range map[string]func(url.Values){
 		"no box": func(v url.Values) { v.Del("yes") }, "no snapshot": func(v url.Values) { v.Del("to") },
 		"two":              func(v url.Values) { v.Add("to", first) },
@@ -204,16 +151,13 @@ func TestARollbackOnThePageIsPlannedConfirmedAndRecorded(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "b.md")); err != nil {
 		t.Errorf("a refused rollback has changed something: %v", err)
 	}
-	if a := w.submit("/deployments/rollback", good()); a.StatusCode != 303 {
-		t.Errorf("%d", a.StatusCode)
-	}
+	w.status(w.submit("/deployments/rollback", good()), 303)
 	if _, err := os.Stat(filepath.Join(root, "b.md")); err == nil {
 		t.Error("the rollback has not removed b.md")
 	}
-	if text := w.page("/deployments?done=rollback", 200).text; !strings.Contains(text, "rollback to "+first) ||
-		strings.Contains(text, "drifted") {
-		t.Errorf("%s", text)
-	}
+	done := w.page("/deployments?done=rollback", 200)
+	done.has("rollback to " + first)
+	done.lacks("drifted")
 }
 
 // A person may have to roll back just while everything is paused; agents cannot meanwhile.
@@ -225,20 +169,11 @@ func TestAPersonRollsBackWhileAllIsPaused(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.page("/deployments", 200).has("Everything is paused by ann")
-	plan := regexp.MustCompile(`name="plan" value="([0-9a-f]{64})"`).FindStringSubmatch(
-		string(w.get("/deployments/rollback?to="+first, browser).body))
-	if a := w.submit("/deployments/rollback", url.Values{"to": {first}, "yes": {"true"},
-		"plan": {plan[1]}}); a.StatusCode != 303 {
-		t.Errorf("%d %s", a.StatusCode, a.body)
-	}
+	plan := w.page("/deployments/rollback?to="+first, 200).fields()["plan"]
+	w.status(w.submit("/deployments/rollback", url.Values{"to": {first}, "yes": {"true"}, "plan": plan}), 303)
 	if _, err := os.Stat(filepath.Join(root, "b.md")); err == nil {
 		t.Error("the rollback has not removed b.md")
 	}
-}
-
-func TestWithoutTheToolsetThereAreNoDeployments(t *testing.T) {
-	t.Parallel()
-	newWorld(t, nil).page("/deployments", 404)
 }
 
 // forecast stands for a machine that deploys from joe/infra.
@@ -332,8 +267,9 @@ func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 	w.signedIn()
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	const at = "/pulls/fake/joe/infra/1"
-	if text := w.page(at, 200).text; !strings.Contains(text, "Show what a deployment would change") || len(f.asked) != 0 {
-		t.Errorf("the page of the pull request, asked %v: %s", f.asked, text)
+	w.page(at, 200).has("Show what a deployment would change")
+	if len(f.asked) != 0 {
+		t.Errorf("the page of the pull request asked for %v", f.asked)
 	}
 	w.page(at+"/deployment", 200).has("create 1 file, update 1 and delete 0", "replace: 1", "adopt",
 		"also without this pull request", "<b>new</b>", "a <i>warning</i>")
@@ -348,18 +284,10 @@ func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 		w.page(target, 404)
 	}
 	f.overview.Plan = &engine.Plan{}
-	if text := w.page("/deployments", 200).text; strings.Contains(text, "waits for you") {
-		t.Errorf("nothing waits: %s", text)
-	}
+	w.page("/deployments", 200).lacks("waits for you")
 	f.waiting = &deploy.DueMerge{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Title: "<i>Fix</i>",
 		Why: "files are there", Code: "E_X", Adopt: []string{"/x"}}
 	w.page("/deployments", 200).has("A merge waits for you", "#1 <i>Fix</i>", "E_X files are there",
 		"deploy apply --yes --adopt")
 	w.page("/", 200).has("#1 of joe/infra is merged and not deployed", "files are there")
-	w = newWorld(t, nil)
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
-	if text := w.page(at, 200).text; strings.Contains(text, "on this machine") {
-		t.Errorf("without the toolset: %s", text)
-	}
-	w.page(at+"/deployment", 404)
 }

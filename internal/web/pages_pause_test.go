@@ -43,13 +43,8 @@ func TestAPauseIsOnEachPageUntilItIsOver(t *testing.T) {
 	if n := w.paused(); n != 0 {
 		t.Fatalf("%d pauses after refusals", n)
 	}
-	if a := w.submit("/pause", url.Values{"why": {"The storage\nis <b>moved"}, "for": {"2h"}}, ann); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/" {
-		t.Fatalf("%d %s", a.StatusCode, a.body)
-	}
-	if a := w.submit("/pause", url.Values{"why": {"Frozen"}, "repo": {"joe/infra"}}, ann); a.StatusCode != 303 {
-		t.Fatalf("%d %s", a.StatusCode, a.body)
-	}
+	w.leads(w.submit("/pause", url.Values{"why": {"The storage\nis <b>moved"}, "for": {"2h"}}, ann), "/")
+	w.status(w.submit("/pause", url.Values{"why": {"Frozen"}, "repo": {"joe/infra"}}, ann), 303)
 	for _, page := range []string{"/", "/changes", "/sessions", "/audit", "/policy"} {
 		for _, who := range []edit{ann, ben} {
 			w.page(page, 200, who).has("Everything is paused by ann", "until 20", "The storage is <b>moved",
@@ -116,8 +111,6 @@ func (w *world) refusedForm(a reply, status int) {
 func (w *world) paused() int {
 	w.Helper()
 	last, err := w.store.Pauses().Pauses(context.Background())
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return len(last)
 }

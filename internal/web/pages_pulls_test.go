@@ -68,18 +68,11 @@ func TestAChangeWhoseForgeIsDownIsShownAsItWasProposed(t *testing.T) {
 func TestAPersonReviewsByAForm(t *testing.T) {
 	t.Parallel()
 	r := &reviewer{}
-	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
-	w.signedIn()
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w := reviewing(t, r, nil)
 	const at = "/pulls/fake/joe/infra/1"
 	d := w.page(at, 200)
 	d.has("Approve #1", "Where it stands", "old", "new <i>")
-	head := ""
-	for _, input := range d.find("input") {
-		if attr(input, "name") == "head" {
-			head = attr(input, "value")
-		}
-	}
+	head := d.fields().Get("head")
 	for _, button := range d.find("button") {
 		action := attr(button, "value")
 		if action == "" { // signs out
@@ -133,9 +126,7 @@ func longDiff() string {
 func TestMergingTakesABoxWhileSomethingWasNotShown(t *testing.T) {
 	t.Parallel()
 	r := &reviewer{diff: longDiff()}
-	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
-	w.signedIn()
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w := reviewing(t, r, nil)
 	const at = "/pulls/fake/joe/infra/1"
 	merge := url.Values{"action": {"merge"}, "comment": {"Take it."}}
 	w.read(w.submit(at+"/review", merge), "nothing shown", 409).has("You have not been shown the difference",
@@ -162,22 +153,12 @@ func TestMergingTakesABoxWhileSomethingWasNotShown(t *testing.T) {
 func TestACommentOnALineIsWrittenBelowIt(t *testing.T) {
 	t.Parallel()
 	r := &reviewer{diff: longDiff(), texts: map[string]string{"checks/new.md": "# New\n\n| a |\n|---|\n| b |\n"}}
-	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
-	w.signedIn()
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w := reviewing(t, r, nil)
 	const at = "/pulls/fake/joe/infra/1"
 	d := w.page(at+"?part=2&on=f2n2", 200)
 	d.has("Comment on line 2 of checks/new.md")
 	w.page(at+"?part=2&view=read", 200).has("As it reads", "New a b")
-	form := url.Values{}
-	for _, f := range d.find("form") {
-		if attr(f, "id") != "line-form" {
-			continue
-		}
-		for _, in := range d.within(f).find("input") {
-			form.Set(attr(in, "name"), attr(in, "value"))
-		}
-	}
+	form := d.withID("line-form").fields()
 	form.Set("action", "comment")
 	form.Set("comment", "Why?")
 	a := w.submit(at+"/review", form)
@@ -195,29 +176,18 @@ func TestACommentOnALineIsWrittenBelowIt(t *testing.T) {
 
 func TestAReviewThatIsRefusedComesBackWithItsText(t *testing.T) {
 	t.Parallel()
-	r := &reviewer{}
-	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
-	w.signedIn()
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w := reviewing(t, &reviewer{}, nil)
 	const at = "/pulls/fake/joe/infra/1"
 	d := w.read(w.submit(at+"/review", url.Values{"action": {"close"}, "comment": {"Not now, <i> please."}}), "refused",
 		409)
 	d.has("is closed already", "Not now, <i> please.")
-	for _, area := range d.find("textarea") {
-		if attr(area, "id") != "do-close-comment" {
-			continue
-		}
-		if attr(area, "aria-invalid") != "true" || attr(area, "aria-describedby") != "do-close-problem" ||
-			!hasAttr(area, "autofocus") {
-			t.Errorf("the field says not what is wrong: %v", area.Attr)
-		}
+	if area := d.withID("do-close-comment").root; attr(area, "aria-invalid") != "true" ||
+		attr(area, "aria-describedby") != "do-close-problem" || !hasAttr(area, "autofocus") {
+		t.Errorf("the field says not what is wrong: %v", area.Attr)
 	}
 	for path, to := range map[string]string{at + "/review": at, at + "/review?part=2": at,
 		"/proposals/x/promote": "/proposals/x", "/sessions/x/stop": "/sessions/x", "/sign-out": "/"} {
-		a := w.do("GET", path, "", header("Accept", "text/html"))
-		if a.StatusCode != 303 || a.Header.Get("Location") != to {
-			t.Errorf("a reload of %s: %d %s", path, a.StatusCode, a.Header.Get("Location"))
-		}
+		w.leads(w.get(path, browser), to) // a reload
 	}
 }
 
@@ -241,11 +211,8 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reviewer{}
-			w := newWorld(t, func(w *world) {
-				r.world, w.web.Providers.Reviewer = w, r
-				w.flow.Authority.Policy.Targets.EnvRepositories = []policy.RepoPattern{pattern(t, "joe/infra")}
-			})
-			w.signedIn()
+			w := reviewing(t, r)
+			w.flow.Authority.Policy.Targets.EnvRepositories = []policy.RepoPattern{pattern(t, "joe/infra")}
 			w.read(w.submit("/pulls/"+tt.at+"/review", tt.form), name, tt.status)
 			if len(r.done) != 0 || len(r.refused) != 1 {
 				t.Fatalf("done %+v, refused %+v", r.done, r.refused)
@@ -258,10 +225,8 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 		})
 	}
 	r := &reviewer{}
-	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
-	w.signedIn()
-	a := w.do("POST", "/pulls/fake/joe/infra/1/review", `{"action":"merge"}`, header("Accept", "text/html"))
-	w.read(a, "not a form", 415)
+	w := reviewing(t, r)
+	w.read(w.do("POST", "/pulls/fake/joe/infra/1/review", `{"action":"merge"}`, browser), "not a form", 415)
 	if len(r.done) != 0 || len(r.refused) != 1 || r.refused[0].Number != 1 {
 		t.Errorf("done %+v, refused %+v", r.done, r.refused)
 	}
@@ -275,9 +240,7 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 func pattern(t *testing.T, text string) policy.RepoPattern {
 	t.Helper()
 	p, err := policy.ParseRepoPattern(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -294,12 +257,7 @@ func TestTheOverviewAsksNoForge(t *testing.T) {
 			t.Errorf("the overview asked the provider: %v", call)
 		}
 	}
-	key := record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 1}
-	r, _, err := w.store.Pulls.FindPull(t.Context(), key)
-	r.RemindedAt, r.UpdatedAt = w.Now(), w.Now()
-	if ok, seeErr := w.store.Pulls.SeePull(t.Context(), r, nil); !ok || err != nil || seeErr != nil {
-		t.Fatal(ok, err, seeErr)
-	}
+	w.seen(1, func(r *record.PullRecord) { r.RemindedAt, r.UpdatedAt = w.Now(), w.Now() })
 	front := w.page("/", 200)
 	front.has("Nobody has reviewed it, and nobody has acted on it for 9 min")
 	front.lacks("will be closed")
@@ -311,20 +269,11 @@ func TestPeopleSeeWhenAPullRequestWillBeClosedAndThatItWas(t *testing.T) {
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	on := w.Now().Add(30 * 24 * time.Hour).Format(time.DateOnly)
 	w.advance(8 * 24 * time.Hour)
-	key := record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 1}
-	see := func(change func(*record.PullRecord)) {
-		t.Helper()
-		r, _, err := w.store.Pulls.FindPull(t.Context(), key)
-		change(&r)
-		if ok, seeErr := w.store.Pulls.SeePull(t.Context(), r, nil); !ok || err != nil || seeErr != nil {
-			t.Fatal(ok, err, seeErr)
-		}
-	}
-	see(func(r *record.PullRecord) { r.RemindedAt = w.Now() })
+	w.seen(1, func(r *record.PullRecord) { r.RemindedAt = w.Now() })
 	w.page("/", 200).has("it will be closed on " + on + ", unless somebody acts")
 	w.page("/pulls/fake/joe/infra/1", 200).has("on " + on + ", unless somebody acts")
 	w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}).Close(1)
-	see(func(r *record.PullRecord) {
+	w.seen(1, func(r *record.PullRecord) {
 		r.State, r.EndedAt, r.ExpiredAt = gitprovider.StateClosed, w.Now(), w.Now()
 	})
 	shut := w.page("/pulls/fake/joe/infra/1", 200)
@@ -336,9 +285,7 @@ func TestPeopleSeeWhenAPullRequestWillBeClosedAndThatItWas(t *testing.T) {
 func TestAChangeToAFileThatTheBaseHasMovedIsMarked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) { w.flow.Authority.DryRun = true })
-	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{
-		"files": []any{map[string]any{"path": "checks/disk.md", "action": "update", "content": "# Disk\n\nnew\n"}},
-	})), 200, "")
+	w.want(w.do("POST", "/api/v1/prs", request(files(file("checks/disk.md", "update", "# Disk\n\nnew\n")))), 200, "")
 	const says = "has no checks/disk.md any more: if a file was moved, a merge follows it"
 	at := "/proposals/" + w.attempts()[0].RequestID
 	w.page(at, 200).lacks(says)
@@ -417,6 +364,17 @@ type reviewer struct {
 	problem  string // why the policy cannot be read
 	diff     string // "" for a small one
 	texts    map[string]string
+}
+
+// reviewing is a world with these pull requests, which r reviews, and a person signed in who may do everything.
+func reviewing(t *testing.T, r *reviewer, changes ...map[string]any) *world {
+	t.Helper()
+	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
+	w.signedIn()
+	for _, change := range changes {
+		w.opened(change)
+	}
+	return w
 }
 
 // service is the use case with the settings of the world as they are now.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -42,9 +41,7 @@ func TestRecordsAreFoundByWhatPeopleLookFor(t *testing.T) {
 	add := func(a record.Attempt) {
 		t.Helper()
 		a.Time, a.RequestID = w.Now(), "r-"+a.Action+a.Caller
-		if err := w.store.Ledger.Record(t.Context(), a, nil); err != nil {
-			t.Fatal(err)
-		}
+		w.record(a)
 	}
 	add(record.Attempt{Action: record.ActionCreate, Caller: "watcher (claude-code 2.1)", Door: record.DoorMCP,
 		Owner: "joe", Repo: "infra", Title: "Warn about inodes",
@@ -106,9 +103,7 @@ func TestAllReadersSayTheSameOfAnAct(t *testing.T) {
 			if a.Outcome == record.OutcomeRefused || a.Outcome == record.OutcomeFailed {
 				a.Code = fault.TierDenied
 			}
-			if err := w.store.Ledger.Record(t.Context(), a, nil); err != nil {
-				t.Fatal(err)
-			}
+			w.record(a)
 		}
 		for _, entry := range w.get("/api/v1/audit?limit=8").json["entries"].([]any) {
 			e := entry.(map[string]any)
@@ -133,23 +128,30 @@ func TestAllReadersSayTheSameOfAnAct(t *testing.T) {
 			t.Errorf("REST says %q, the page of the row %q", sentence, got)
 		}
 	}
-	request := httptest.NewRequest("GET", "http://127.0.0.1:8080/audit.jsonl", nil)
-	request.RemoteAddr = "127.0.0.1:50000"
-	request.Header.Set("Authorization", "Bearer "+w.person)
-	answer, exported := httptest.NewRecorder(), 0
-	w.handler.ServeHTTP(answer, request)
-	for line := range bytes.Lines(answer.Body.Bytes()) {
-		var e record.AuditEntry
-		if err := json.Unmarshal(line, &e); err != nil {
-			t.Fatal(err)
-		}
-		if exported++; e.Act != sentences[e.Seq] {
+	exported := w.exported()
+	for _, e := range exported {
+		if e.Act != sentences[e.Seq] {
 			t.Errorf("REST says %q, the export %q", sentences[e.Seq], e.Act)
 		}
 	}
-	if exported != n {
-		t.Errorf("%d of %d rows are exported", exported, n)
+	if len(exported) != n {
+		t.Errorf("%d of %d rows are exported", len(exported), n)
 	}
+}
+
+// exported are the rows of the audit that can be downloaded.
+func (w *world) exported() (rows []record.AuditEntry) {
+	w.Helper()
+	a := w.get("/audit.jsonl")
+	if kind := a.Header.Get("Content-Type"); kind != "application/jsonl; charset=utf-8" {
+		w.Errorf("the content type is %s", kind)
+	}
+	for line := range bytes.Lines(a.body) {
+		var e record.AuditEntry
+		must(w, json.Unmarshal(line, &e))
+		rows = append(rows, e)
+	}
+	return rows
 }
 
 // unquoted returns a sentence as pages show it, which put no title into quotes.
@@ -196,26 +198,17 @@ func TestAnAddressThatLeadsNowhereKeepsTheNavigationAndOffersASearch(t *testing.
 	d := w.page("/pulls/fake/joe/410", 404)
 	d.has("This page does not exist", "There is nothing at /pulls/fake/joe/410.",
 		"Overview Changes Agents Records Settings", "You are somebody")
-	found := false
-	for _, in := range d.find("input") {
-		found = found || attr(in, "name") == "q" && attr(in, "value") == "410"
-	}
-	if !found {
+	if !slices.Contains(d.fields()["q"], "410") {
 		t.Error("nothing can be searched for")
 	}
 	w.page("/sessions/none", 404).has("There is nothing at /sessions/none. There is no session \"none\".")
-	stranger := w.get("/nowhere", header("Authorization", "Bearer cops_no"), header("Accept", "text/html"))
-	if stranger.StatusCode != 404 || strings.Contains(string(stranger.body), `aria-label="Main"`) {
-		t.Errorf("a stranger: %d %.300s", stranger.StatusCode, stranger.body)
-	}
+	w.says(w.status(w.get("/nowhere", bearer("cops_no"), browser), 404), `!aria-label="Main"`)
 }
 
 func TestWithoutAConfigurationThePageOfDeploymentsSaysHowToBegin(t *testing.T) {
 	t.Parallel()
 	w, dir, _ := deployedWorld(t)
-	if err := os.Remove(filepath.Join(dir, "../../../agentpack/repo/agentpack.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "../../../agentpack/repo/agentpack.yaml")))
 	d := w.page("/deployments", 200)
 	d.has("Nothing is set up to be deployed yet", "claudeops deploy init", "claudeops deploy plan",
 		"claudeops deploy apply --yes")
@@ -246,14 +239,11 @@ func TestTheTimelineOfASessionIsNarrowed(t *testing.T) {
 	w.said(id, 1, sessions.Event{Kind: "text", Text: "I look."},
 		sessions.Event{Kind: "tool_use", Tool: "Bash", Text: `{"command":"df -h"}`},
 		sessions.Event{Kind: "tool_result", Text: "93 %"}, sessions.Event{Kind: "denied", Tool: "WebFetch"})
-	err := w.store.Ledger.Record(t.Context(), record.Attempt{
+	w.record(record.Attempt{
 		Time: w.Now(), RequestID: "r", Action: record.ActionCreate, Door: record.DoorMCP, Owner: "joe", Repo: "infra",
 		Title:   "Warn about inodes",
 		Outcome: record.OutcomeRefused, Code: fault.DuplicatePR, Message: "#9 is open", Session: id,
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	const said, called, got, denied, refused = "I look.", "Ran df -h , 0 ms 93 %", "All 4", "Was refused the tool WebFetch", "Proposal refused: Warn about inodes joe/infra · #9 is open"
 	all := []string{said, called, got, denied, refused}
 	for show, want := range map[string][]string{"": all, "tools": {called, got}, "proposals": {got, refused},
@@ -276,41 +266,36 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 	w.page("/audit", 200).has("Nothing is recorded yet", "The record is being verified")
 	w.verify()
 	w.page("/audit", 200).has("The record is whole: it has no row yet")
-	w.refuse(603)
-	w.verify()
-	w.page("/audit", 200).has("The record is whole up to row 603, verified", "Refused", "was refused Check inodes, too")
+	const most = 70 // three pages
+	w.refuse(most)
 	w.page("/audit?before=4", 200).has("Newer")
-	w.page("/audit?after=600", 200).has("Older")
+	w.page("/audit?after=67", 200).has("Older")
 	for _, list := range []string{"/audit", "/changes"} {
 		var rows [2][]string
 		for i, sort := range []string{"", "?sort=oldest"} {
 			on, last := w.pagesThrough(list+sort, "next")
 			back, _ := w.pagesThrough(last, "prev")
 			slices.Reverse(back)
-			if rows[i] = slices.Concat(on...); !slices.Equal(rows[i], slices.Concat(back...)) || len(rows[i]) != 603 {
+			if rows[i] = slices.Concat(on...); !slices.Equal(rows[i], slices.Concat(back...)) || len(rows[i]) != most {
 				t.Errorf("%s%s: %d rows, %d pages back", list, sort, len(rows[i]), len(back))
 			}
 		}
-		if slices.Reverse(rows[1]); len(rows[0]) != 603 || !slices.Equal(rows[0], rows[1]) {
+		if slices.Reverse(rows[1]); !slices.Equal(rows[0], rows[1]) {
 			t.Errorf("%s: %d rows, %d the oldest first", list, len(rows[0]), len(rows[1]))
 		}
 	}
-	out := httptest.NewRecorder()
-	r := httptest.NewRequest("GET", "http://127.0.0.1:8080/audit.jsonl", nil)
-	r.RemoteAddr = "127.0.0.1:50000"
-	r.Header.Set("Authorization", "Bearer "+w.person)
-	w.handler.ServeHTTP(out, r)
-	lines := bytes.Split(bytes.TrimSuffix(out.Body.Bytes(), []byte("\n")), []byte("\n"))
-	if out.Header().Get("Content-Type") != "application/jsonl; charset=utf-8" || len(lines) != 603 {
-		t.Fatalf("%d lines, %v", len(lines), out.Header())
-	}
-	prev := strings.Repeat("0", 64)
-	for i, text := range lines {
-		var row record.AuditEntry
-		if err := json.Unmarshal(text, &row); err != nil || row.Seq != int64(i+1) || i > 0 && row.PrevHash != prev {
-			t.Fatalf("line %d: %v %s", i, err, text)
+	w.refuse(603 - most) // more than are exported at a time
+	w.verify()
+	w.page("/audit", 200).has("The record is whole up to row 603, verified", "Refused", "was refused Check inodes, too")
+	exported, prev := w.exported(), ""
+	for i, row := range exported {
+		if row.Seq != int64(i+1) || i > 0 && row.PrevHash != prev {
+			t.Fatalf("line %d: %+v", i, row)
 		}
 		prev = row.Hash
+	}
+	if len(exported) != 603 {
+		t.Errorf("%d rows are exported", len(exported))
 	}
 }
 

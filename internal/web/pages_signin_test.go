@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,14 +19,13 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	w.build()
 	w.signedIn()
 	before := len(w.attempts())
-	form := "application/x-www-form-urlencoded"
 	for _, target := range []string{"/proposals/" + id + "/promote", "/pulls/fake/joe/infra/1/review", "/sign-in",
 		"/sign-out"} {
 		for name, e := range map[string]edit{
 			"cross-site": header("Sec-Fetch-Site", "cross-site"), "another origin": header("Origin", "https://evil.example"),
 			"no origin": header("Origin", "null"),
 		} {
-			a := w.do("POST", target, "action=merge", browser, set("Content-Type", form), e)
+			a := w.do("POST", target, "action=merge", browser, set("Content-Type", formType), e)
 			if a.StatusCode != 403 {
 				t.Errorf("%s, %s: %d", target, name, a.StatusCode)
 			}
@@ -42,10 +42,8 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 		3 {
 		t.Errorf("%d writes, %d rows", w.fake.Script.Writes(), len(w.attempts())-before)
 	}
-	if a := w.do("POST", "/proposals/"+id+"/promote", "", set("Content-Type", form),
-		header("Origin", "http://127.0.0.1:8080")); a.StatusCode != 303 {
-		t.Errorf("our own origin: %d %s", a.StatusCode, a.body) // as a browser over plain HTTP says it
-	}
+	w.status(w.do("POST", "/proposals/"+id+"/promote", "", set("Content-Type", formType),
+		header("Origin", "http://127.0.0.1:8080")), 303) // as a browser over plain HTTP says it
 }
 
 func TestWhoIsNotSignedInIsLedThroughTheFormAndBack(t *testing.T) {
@@ -58,12 +56,8 @@ func TestWhoIsNotSignedInIsLedThroughTheFormAndBack(t *testing.T) {
 	}
 	w.want(w.get("/ops/proposals"), 401, fault.Unauthenticated) // a program
 	d := w.page(a.Header.Get("Location"), 200)
-	form := url.Values{"token": {token}}
-	for _, input := range d.find("input") {
-		if attr(input, "type") == "hidden" {
-			form.Set(attr(input, "name"), attr(input, "value"))
-		}
-	}
+	form := d.fields()
+	form.Set("token", token)
 	wrongForm := url.Values{"token": {"claudeops_wrong"}, "next": {form.Get("next")}}
 	again := w.read(w.submit("/ops/sign-in", wrongForm), "/ops/sign-in", 401)
 	for _, input := range again.find("input") {
@@ -123,16 +117,16 @@ func TestSigningInLeadsNowhereElse(t *testing.T) {
 func TestStaticFilesAreKeptForEverAndNothingElseIsServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) { w.tokens = []string{"a-token-for-these-tests"} })
-	d := w.page("/sign-in", 200)
-	for _, link := range d.find("link") {
-		a := w.get(attr(link, "href"))
+	d := w.page("/", 200, bearer("a-token-for-these-tests"))
+	for _, n := range append(d.find("link"), d.find("script")...) {
+		at := attr(n, "href") + attr(n, "src")
+		a := w.get(at)
 		w.want(a, 200, "")
-		if !strings.Contains(a.Header.Get("Cache-Control"), "immutable") || a.Header.Get("ETag") == "" || len(a.body) == 0 {
-			t.Errorf("%s: %v", attr(link, "href"), a.Header)
+		if !strings.Contains(a.Header.Get("Cache-Control"), "immutable") || a.Header.Get("ETag") == "" || len(a.body) == 0 ||
+			n.Data == "script" && a.Header.Get("Content-Type") != "text/javascript; charset=utf-8" {
+			t.Errorf("%s: %v", at, a.Header)
 		}
-		if again := w.get(attr(link, "href"), header("If-None-Match", a.Header.Get("ETag"))); again.StatusCode != 304 {
-			t.Errorf("%d", again.StatusCode)
-		}
+		w.status(w.get(at, header("If-None-Match", a.Header.Get("ETag"))), 304)
 	}
 	for _, name := range []string{"", "app.css", "../docs.html", "..%2fdocs.html", "%2e%2e/%2e%2e/etc/passwd",
 		"..%5capp.css", "app.css%00", "/etc/passwd"} {
@@ -170,20 +164,16 @@ func TestAOneTimeAddressSignsInOnce(t *testing.T) {
 	t.Parallel()
 	w, code := onceWorld(t, access.CodeLife-time.Second)
 	address := "/ops/sign-in?code=" + url.QueryEscape(code) + "&next=%2Faudit"
-	form := url.Values{}
+	var form url.Values
 	for range 3 { // looking uses nothing up
 		d := w.page(address, 200)
 		w.want(w.do("HEAD", address, ""), 200, "")
-		for _, input := range d.find("input") {
-			form.Set(attr(input, "name"), attr(input, "value"))
-		}
+		form = d.fields()
 		script := d.find("script")
 		if len(d.find("button")) != 1 || len(script) != 1 {
 			t.Fatalf("%d buttons, %d scripts", len(d.find("button")), len(script))
 		}
-		if a := w.get(attr(script[0], "src")); a.StatusCode != 200 || !strings.Contains(string(a.body), "requestSubmit") {
-			t.Errorf("the script: %d", a.StatusCode)
-		}
+		w.says(w.status(w.get(attr(script[0], "src")), 200), "requestSubmit")
 	}
 	if form.Get("code") != code || len(form) != 2 {
 		t.Fatalf("the form has %v", form)
@@ -199,30 +189,20 @@ func TestAOneTimeAddressSignsInOnce(t *testing.T) {
 		t.Errorf("got %s", me.body)
 	}
 	w.read(w.submit("/ops/sign-in", form), "again", 401).has("was used already", "Token")
-	if a := w.get(address, browser, with(in.Cookies()[0])); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/ops/audit" {
-		t.Errorf("who is signed in: %d %v", a.StatusCode, a.Header)
-	}
-	if err := w.store.Access.RevokeToken(t.Context(), "operator"); err != nil {
-		t.Fatal(err)
-	}
+	w.leads(w.get(address, browser, with(in.Cookies()[0])), "/ops/audit")
+	w.revoke("operator")
 	w.want(w.get("/ops/api/v1/me", with(in.Cookies()[0])), 401, fault.Unauthenticated)
 }
 
 func TestAOneTimeCodeThatIsNoGoodSignsNobodyIn(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(w *world, code string) string{
-		"too old":           func(w *world, code string) string { w.advance(access.CodeLife); return code },
-		"a prefix":          func(_ *world, code string) string { return code[:len(code)-1] },
-		"another case":      func(_ *world, code string) string { return strings.ToLower(code) },
-		"another":           func(*world, string) string { return strings.Repeat("A", 43) },
-		"of another server": func(w *world, code string) string { w.build(); return code },
-		"of a revoked token": func(w *world, code string) string {
-			if err := w.store.Access.RevokeToken(w.Context(), "operator"); err != nil {
-				w.Fatal(err)
-			}
-			return code
-		},
+		"too old":            func(w *world, code string) string { w.advance(access.CodeLife); return code },
+		"a prefix":           func(_ *world, code string) string { return code[:len(code)-1] },
+		"another case":       func(_ *world, code string) string { return strings.ToLower(code) },
+		"another":            func(*world, string) string { return strings.Repeat("A", 43) },
+		"of another server":  func(w *world, code string) string { w.build(); return code },
+		"of a revoked token": func(w *world, code string) string { w.revoke("operator"); return code },
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -237,16 +217,10 @@ func TestAOneTimeCodeThatIsNoGoodSignsNobodyIn(t *testing.T) {
 		w, code := onceWorld(t, 0)
 		w.want(w.do("POST", "/ops/sign-in", `{"token":"`+code+`"}`), 401, fault.Unauthenticated)
 		w.want(w.get("/ops/api/v1/me", bearer(code)), 401, fault.Unauthenticated)
-		if a := w.submit("/ops/sign-in", url.Values{"code": {code}, "token": {"x"}}); a.StatusCode != 400 {
-			t.Errorf("%d %s", a.StatusCode, a.body)
-		}
-		if a := w.submit("/ops/sign-in", url.Values{"code": {code}},
-			set("Sec-Fetch-Site", "cross-site")); a.StatusCode != 403 {
-			t.Errorf("from another site: %d", a.StatusCode)
-		}
-		if a := w.submit("/ops/sign-in", url.Values{"code": {code}}); a.StatusCode != 303 {
-			t.Errorf("the code was used up by what was refused: %d %s", a.StatusCode, a.body)
-		}
+		w.status(w.submit("/ops/sign-in", url.Values{"code": {code}, "token": {"x"}}), 400)
+		w.status(w.submit("/ops/sign-in", url.Values{"code": {code}},
+			set("Sec-Fetch-Site", "cross-site")), 403)
+		w.status(w.submit("/ops/sign-in", url.Values{"code": {code}}), 303)
 	})
 	t.Run("the oldest of many", func(t *testing.T) {
 		w, code := onceWorld(t, 0)
@@ -256,9 +230,7 @@ func TestAOneTimeCodeThatIsNoGoodSignsNobodyIn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if a := w.submit("/ops/sign-in", url.Values{"code": {code}}); a.StatusCode != 401 {
-			t.Errorf("%d", a.StatusCode)
-		}
+		w.status(w.submit("/ops/sign-in", url.Values{"code": {code}}), 401)
 	})
 	t.Run("for a token that is none", func(t *testing.T) {
 		w, _ := onceWorld(t, 0)
@@ -271,13 +243,11 @@ func TestAOneTimeCodeThatIsNoGoodSignsNobodyIn(t *testing.T) {
 // While the rules cannot be read nobody signs in anew. Who is in goes on reading, and an address is not used up.
 func TestNobodySignsInAnewWhileTheRulesCannotBeRead(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	token := w.token("operator", 3, access.AllScopes()...)
 	w.build()
 	code, err := w.web.Access.OneTimeCode(t.Context(), token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cookie := w.signIn(token)
 	w.flow.Authority.Unknown = "policy.yaml: line 3: nonsense"
 	refused := w.do("POST", "/sign-in", `{"token":"`+token+`"}`)
@@ -305,18 +275,13 @@ func TestNobodySignsInAnewWhileTheRulesCannotBeRead(t *testing.T) {
 func TestACodeIsGoodForOneOfManyWhoTryItAtOnce(t *testing.T) {
 	t.Parallel()
 	w, code := onceWorld(t, 0)
-	const tries = 32
-	answers := make(chan int, tries)
-	for range tries {
-		go func() { answers <- w.submit("/ops/sign-in", url.Values{"code": {code}}).StatusCode }()
-	}
-	signedIn := 0
-	for range tries {
-		if status := <-answers; status == 303 {
-			signedIn++
+	var signedIn atomic.Int64
+	atOnce(32, func(int) {
+		if w.submit("/ops/sign-in", url.Values{"code": {code}}).StatusCode == 303 {
+			signedIn.Add(1)
 		}
-	}
-	if signedIn != 1 {
-		t.Errorf("%d were signed in", signedIn)
+	})
+	if signedIn.Load() != 1 {
+		t.Errorf("%d were signed in", signedIn.Load())
 	}
 }

@@ -93,7 +93,7 @@ func TestAListIsSortedByItsHeadsAndKeepsItsFilter(t *testing.T) {
 // The heads of a list that is made from an operation's view sort, too: numbers by value, times from the newest.
 func TestAListOfAnOperationIsSorted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := w.signIn(w.token("boss", 2, "read", "operate"))
 	for i, name := range []string{"laptop", "Desk", "phone"} {
 		w.connect(record.Connection{ID: "conn-" + name, Credential: name, Tier: gitprovider.Tier(2 - i%2),
@@ -134,7 +134,7 @@ func TestTokensAndSnapshotsAreSorted(t *testing.T) {
 	if d := w.page(led, 200); strings.Index(d.text, first) > strings.Index(d.text, "current") {
 		t.Error("the oldest snapshot is not the first")
 	}
-	w = newWorld(t, func(w *world) { w.strangers = true })
+	w = newWorld(t, strangers)
 	boss := w.signIn(w.token("boss", 3, "read", "operate"))
 	w.token("Ann", 2, "read")
 	w.token("zoe", 1, "read")

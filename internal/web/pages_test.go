@@ -21,14 +21,12 @@ import (
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/ops/places"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // submit sends a form from our own origin.
 func (w *world) submit(target string, form url.Values, edits ...edit) reply {
 	w.Helper()
-	own := []edit{browser, header("Sec-Fetch-Site", "same-origin"),
-		set("Content-Type", "application/x-www-form-urlencoded")}
+	own := []edit{browser, header("Sec-Fetch-Site", "same-origin"), set("Content-Type", formType)}
 	return w.do("POST", target, form.Encode(), append(own, edits...)...)
 }
 
@@ -69,28 +67,20 @@ func TestTheOverviewSaysWhatWaitsForAPersonAndHowTheServerIsConfigured(t *testin
 func TestTheOverviewSaysThatTheAuditIsNotWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.web.Records.Audit = brokenAudit{w.web.Records.Audit}
+	w.web.Records.Audit = &scriptedAudit{Audit: w.web.Records.Audit,
+		answers: []record.AuditReport{{FirstBad: 1, Problem: "row 1 was altered"}}}
 	w.refuse(1)
 	w.verify()
 	w.page("/", 200).has("The records are not whole Row 1 was altered.", "Broken now 1", "Server health Look")
 	w.page("/audit", 200).has("The record is broken", "row 1 was altered")
 }
 
-type brokenAudit struct{ views.Audit }
-
-func (brokenAudit) Verify(context.Context, string) (record.AuditReport, error) {
-	return record.AuditReport{FirstBad: 1, Problem: "row 1 was altered"}, nil
-}
-
 func TestNoLinkOfAnyPageIsDead(t *testing.T) {
 	t.Parallel()
 	w, id := dryWorld(t, nil)
 	w.signedIn()
-	w.refuse(60)
-	a := w.submit("/proposals/"+id+"/promote", nil)
-	if a.StatusCode != 303 {
-		t.Fatalf("%d %s", a.StatusCode, a.body)
-	}
+	w.refuse(31) // one more than a page has
+	w.status(w.submit("/proposals/"+id+"/promote", nil), 303)
 	seen := map[string]bool{}
 	for queue := []string{"/"}; len(queue) > 0; queue = queue[1:] {
 		target := queue[0]
@@ -99,16 +89,14 @@ func TestNoLinkOfAnyPageIsDead(t *testing.T) {
 		}
 		seen[target] = true
 		if target == "/docs" || target == "/audit.jsonl" {
-			if a := w.do("HEAD", target, ""); a.StatusCode != 200 {
-				t.Errorf("%s: %d", target, a.StatusCode)
-			}
+			w.status(w.do("HEAD", target, ""), 200)
 			continue
 		}
 		if a := w.get(target, browser); a.StatusCode == 303 {
 			queue = append(queue, a.Header.Get("Location"))
-			continue
+		} else {
+			queue = append(queue, w.read(a, target, 200).links()...)
 		}
-		queue = append(queue, w.page(target, 200).links()...)
 	}
 	for _, target := range []string{"/changes", "/doctor?ask=forges", "/pulls/fake/joe/infra/1", "/policy", "/audit",
 		"/doctor", "/changes?tab=merged"} {
@@ -135,11 +123,7 @@ func TestTheListingOfProposalsFiltersAndPagesBothWays(t *testing.T) {
 	}
 	w.page("/changes?until=2026-11-19", 200).has("No change fits")
 	for query, want := range map[string]string{"": "92", "?before=92": "62"} {
-		d := w.page("/changes"+query, 200)
-		if !slices.ContainsFunc(d.find("a"), func(n *html.Node) bool {
-			return attr(n, "href") == "?before="+want &&
-				attr(n, "rel") == "next"
-		}) {
+		if !w.page("/changes"+query, 200).leadsTo("?before=" + want) {
 			t.Errorf("%q: no link to ?before=%s", query, want)
 		}
 	}
@@ -152,8 +136,7 @@ func TestTheListingOfProposalsFiltersAndPagesBothWays(t *testing.T) {
 func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{"files": []any{
-		file("checks/disk.md", "update", "# Disk\nInodes, too\n"), file("checks/new.md", "create", "# New\n")}})), 201, "")
+	w.opened(files(file("checks/disk.md", "update", "# Disk\nInodes, too\n"), file("checks/new.md", "create", "# New\n")))
 	w.refuse(1)
 	rows := w.attempts()
 	d := w.page("/proposals/"+rows[1].RequestID+"?as=proposed", 200)
@@ -174,10 +157,7 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 	w.page("/proposals/"+rows[0].RequestID, 200).has(
 		"Refused, nothing was written: file is protected.", "1 of 13 checks refused it", "Rules Dockerfile", "To mend it:",
 		"was refused")
-	if a := w.get("/proposals/"+rows[1].RequestID, browser); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/pulls/fake/joe/infra/1" {
-		t.Errorf("a proposal that is a pull request leads to %d %v", a.StatusCode, a.Header)
-	}
+	w.leads(w.get("/proposals/"+rows[1].RequestID, browser), "/pulls/fake/joe/infra/1")
 	w.page("/pulls/fake/joe/infra/1", 200).has("Compared with main at", "Inodes, too", "13 of 13 checks passed",
 		"2 files, +2 −0")
 	w.page("/proposals/nothing", 404).has("There is no proposal with this id")
@@ -284,10 +264,7 @@ func TestThePolicyPageSuggestsOneForARepository(t *testing.T) {
 		w.page("/policy?repo="+repo, 200).has(want)
 	}
 	const text = "scope:\n  allow: [\"docs/runbooks/*.md\"]\n  kinds: [claude-skills]\n"
-	body := html.UnescapeString(string(w.get("/policy?repo=joe/skills").body))
-	if !strings.Contains(body, text) {
-		t.Errorf("the page has no text to copy:\n%s", body)
-	}
+	w.says(w.get("/policy?repo=joe/skills"), html.EscapeString(text))
 	a := w.get("/api/v1/policy/suggestion?repo=joe/skills&scope=.claude/skills")
 	if got, _ := a.json["policy"].(string); a.StatusCode != 200 || !strings.Contains(got, "kinds: [claude-skills]") ||
 		strings.Contains(got, "runbooks") {
@@ -306,20 +283,13 @@ func TestAProposalThatRedirectsLaterOnesIsMarked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.signedIn()
-	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{
-		"title": "Move", "files": []any{map[string]any{"path": "CLAUDE-OPS.md", "action": "create",
-			"content": "## Git Provider\n\n- provider: evil\n"}},
-	})), 201, "")
-	id := w.attempts()[0].RequestID
+	id := w.opened(files(file("CLAUDE-OPS.md", "create", "## Git Provider\n\n- provider: evil\n")))
 	const note = "provider `evil` (was not set)"
 	for _, target := range []string{"/", "/changes"} {
 		w.page(target, 200).has("redirects proposals", "Changes 1 waiting")
 	}
-	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{"files": []any{map[string]any{"path": "checks/disk.md",
-		"action": "update", "content": "# Disk, whole\n"}}})), 201, "")
-	if !strings.Contains(string(w.get("/api/v1/audit").body), "Replaces whole files") {
-		t.Error("the second proposal has no warning")
-	}
+	w.opened(files(file("checks/disk.md", "update", "# Disk, whole\n")))
+	w.says(w.get("/api/v1/audit"), "Replaces whole files")
 	for _, target := range []string{"/", "/changes"} {
 		if n := strings.Count(w.page(target, 200).text, "redirects proposals"); n != 1 {
 			t.Errorf("%s: %d rows have the tag of one that redirects", target, n)
@@ -327,16 +297,10 @@ func TestAProposalThatRedirectsLaterOnesIsMarked(t *testing.T) {
 	}
 	w.page("/pulls/fake/joe/infra/1", 200).has("Before you merge:", note)
 	for _, target := range []string{"/api/v1/proposals", "/api/v1/proposals/" + id, "/api/v1/audit"} {
-		if !strings.Contains(string(w.get(target).body), note) {
-			t.Errorf("%s does not tell of it", target)
-		}
+		w.says(w.get(target), note)
 	}
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
-	other := w.attempts()[0].RequestID
-	if body := string(w.get("/proposals/"+other, header("Accept", "text/html")).body); strings.Contains(body,
-		"Mind before merging") {
-		t.Error("another proposal is marked, too")
-	}
+	w.opened(nil)
+	w.page("/pulls/fake/joe/infra/3", 200).lacks("Before you merge:")
 }
 
 // browser asks as a browser does.
@@ -363,9 +327,7 @@ func (w *world) read(a reply, target string, status int) document {
 		w.Fatalf("%s: %d %s: %s", target, a.StatusCode, a.Header.Get("Content-Type"), a.body)
 	}
 	root, err := html.Parse(bytes.NewReader(a.body))
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	d := document{TB: w.TB, root: root}
 	d.path, _, _ = strings.Cut(target, "?")
 	var text strings.Builder
@@ -406,6 +368,20 @@ func (d document) find(name string) (out []*html.Node) {
 	return out
 }
 
+// leadsTo reports whether a link has the address.
+func (d document) leadsTo(href string) bool {
+	return slices.ContainsFunc(d.find("a"), func(a *html.Node) bool { return attr(a, "href") == href })
+}
+
+// fields are what the forms of a page send unless somebody fills them in.
+func (d document) fields() url.Values {
+	out := url.Values{}
+	for _, input := range d.find("input") {
+		out.Add(attr(input, "name"), attr(input, "value"))
+	}
+	return out
+}
+
 // has fails the test unless the page says all of it.
 func (d document) has(texts ...string) {
 	d.Helper()
@@ -424,6 +400,18 @@ func (d document) lacks(texts ...string) {
 			d.Errorf("the page says %q: %.3000s", text, d.text)
 		}
 	}
+}
+
+// withID is the part of the page with an id.
+func (d document) withID(id string) document {
+	d.Helper()
+	for n := range d.root.Descendants() {
+		if attr(n, "id") == id {
+			return d.within(n)
+		}
+	}
+	d.Fatalf("nothing has the id %s: %.3000s", id, d.text)
+	return document{}
 }
 
 // within is a part of the page.
@@ -610,14 +598,9 @@ func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 			Path: fmt.Sprintf("checks/n%d.md", i), Action: "create", Content: evil[:len(evil)/(i*i+1)],
 		})
 	}
-	ctx := context.Background()
-	if err := w.store.Ledger.Record(ctx, a, nil); err != nil {
-		t.Fatal(err)
-	}
+	w.record(a)
 	a.RequestID, a.Outcome, a.Code = "evil-2", record.OutcomeDryRun, ""
-	if err := w.store.Ledger.Record(ctx, a, &p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.store.Ledger.Record(t.Context(), a, &p))
 	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
 	hosted := w.fake.World(t, repo)
 	hosted.Push("claude-ops/fix/x", providertest.File{Path: "checks/z.md", Content: evil})

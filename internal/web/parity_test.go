@@ -55,27 +55,21 @@ func (w *world) throughMCP(tool, arguments string) effect {
 		mcpserver.Options{
 			Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID,
 		})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 		`"clientInfo":{"name":"tester","version":"9"}}}`
 	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool,
 		arguments)
 	var out bytes.Buffer
 	in := strings.NewReader(hello + "\n" + call)
-	if err := server.Serve(context.Background(), mcpserver.Client{}, in, &out); err != nil {
-		w.Fatal(err)
-	}
+	must(w, server.Serve(context.Background(), mcpserver.Client{}, in, &out))
 	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
 	var answer struct {
 		Result struct {
 			StructuredContent map[string]any `json:"structuredContent"`
 		} `json:"result"`
 	}
-	if err := json.Unmarshal(lines[len(lines)-1], &answer); err != nil {
-		w.Fatal(err)
-	}
+	must(w, json.Unmarshal(lines[len(lines)-1], &answer))
 	content := answer.Result.StructuredContent
 	if failure, ok := content["error"].(map[string]any); ok {
 		return w.effect(nil, failure)

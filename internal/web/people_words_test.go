@@ -1,7 +1,7 @@
 package web_test
 
 import (
-	"bytes"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -16,11 +16,7 @@ import (
 // Who has to sign in again is led back to the change, and what they wrote is in its form.
 func TestWhatWasWrittenOutlivesTheSignIn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	r := &reviewer{world: w}
-	w.web.Providers.Reviewer = r
-	w.build()
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w := reviewing(t, &reviewer{}, nil)
 	const at = "/pulls/fake/joe/infra/1"
 	gone := header("Cookie", "claudeops_session="+strings.Repeat("x", 43))
 	for _, one := range []struct {
@@ -37,12 +33,7 @@ func TestWhatWasWrittenOutlivesTheSignIn(t *testing.T) {
 	} {
 		page := w.read(w.submit(at+"/review", one.form, gone), one.name, 401)
 		page.has("Your sign-in has ended", strings.TrimSpace(one.form.Get("comment")))
-		next := ""
-		for _, f := range page.find("input") {
-			if attr(f, "name") == "next" {
-				next = attr(f, "value")
-			}
-		}
+		next := page.fields().Get("next")
 		if !strings.HasPrefix(next, at) || one.back == nil && next != at {
 			t.Errorf("%s: goes on at %q", one.name, next)
 		}
@@ -52,8 +43,7 @@ func TestWhatWasWrittenOutlivesTheSignIn(t *testing.T) {
 			}
 		}
 	}
-	ann := w.signIn(w.token("ann", gitprovider.TierRemediate, "read", "review"))
-	w.page(at+"?say=comment&words=Mind+the+rest", 200, with(ann)).has("Nothing was sent", "Mind the rest")
+	w.page(at+"?say=comment&words=Mind+the+rest", 200).has("Nothing was sent", "Mind the rest")
 	w.page(at+"?say=merge&words=x", 200, with(w.signIn(w.token("eve", 2, "read")))).has("You may look")
 }
 
@@ -61,17 +51,12 @@ func TestWhatWasWrittenOutlivesTheSignIn(t *testing.T) {
 func TestACooldownIsLiftedWhereTheRefusalIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	r := &reviewer{world: w}
-	w.web.Providers.Reviewer = r
-	w.build()
-	err := w.store.Ledger.Record(t.Context(), record.Attempt{
+	w.web.Providers.Reviewer = &reviewer{world: w}
+	w.record(record.Attempt{
 		Time: w.Now(), RequestID: "cooling", Action: record.ActionCreate, Door: record.DoorMCP, Provider: "fake",
 		Owner: "joe", Repo: "infra", Title: "Again", Outcome: record.OutcomeRefused, Code: fault.CooldownActive, PRNumber: 4,
 		Message: "#4 (file:///srv/x#pr-4), which changed `a.md`, was closed without merging; it may be proposed again in 71h59m59s",
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	const said = "#4, which changed `a.md`, was closed without merging; it may be proposed again in 71 h 59 min."
 	page := w.page("/proposals/cooling", 200)
 	page.has("Refused, nothing was written", said)
@@ -89,8 +74,7 @@ func TestACooldownIsLiftedWhereTheRefusalIsShown(t *testing.T) {
 
 // A change says what is wrong with its own forge alone, and how to try again.
 func TestAChangeShowsTheTroubleOfItsOwnForge(t *testing.T) {
-	var log bytes.Buffer
-	w, second := twoForges(t, &log)
+	w, second := twoForges(t, io.Discard)
 	w.verify()
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "it failed (503)"))
@@ -106,8 +90,7 @@ func TestWhoMayOnlyLookReadsWhatTheyMayNotDo(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"", "/ops"} {
 		w := newWorld(t, func(w *world) { w.web.Network.BasePath = base })
-		a := w.submit(base+"/sign-in", url.Values{"token": {w.token("eve", gitprovider.TierInvestigate, "read")}})
-		eve := header("Cookie", a.Header.Get("Set-Cookie"))
-		w.read(w.get(base+"/tokens", browser, eve), base, 403).has("You may look, but not manage tokens.", "scope operate")
+		eve := bearer(w.token("eve", gitprovider.TierInvestigate, "read"))
+		w.page(base+"/tokens", 403, eve).has("You may look, but not manage tokens.", "scope operate")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
-	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -84,8 +82,6 @@ func TestABodyThatCannotBeReadIsRefusedAndRecorded(t *testing.T) {
 	}
 	w.want(w.do("POST", "/api/v1/prs", request(nil), set("Content-Type", "Application/JSON; charset=UTF-8")), 201, "")
 }
-
-func drop(name string) edit { return set(name, "") }
 
 func TestRefusalsSayWhenToComeBackAndWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
@@ -201,15 +197,6 @@ func TestNoAnswerHoldsATokenOfOurs(t *testing.T) {
 	}
 }
 
-func set(name, value string) edit {
-	return func(r *http.Request) {
-		r.Header.Del(name)
-		if value != "" {
-			r.Header.Set(name, value)
-		}
-	}
-}
-
 func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 	t.Parallel()
 	const token = "a-token-for-these-tests"
@@ -222,15 +209,11 @@ func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 		<-release
 		return prflow.CreateResult{}, nil
 	})
-	server, err := web.New(w.web)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.handler = server
-	var all sync.WaitGroup
-	for range others {
-		all.Go(func() { w.do("POST", "/api/v1/prs", "{}", bearer(token)) })
-	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		atOnce(others, func(int) { w.do("POST", "/api/v1/prs", "{}", bearer(token)) })
+	}()
 	for range most {
 		<-entered
 	}
@@ -248,7 +231,7 @@ func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 	default:
 	}
 	close(release)
-	all.Wait()
+	<-done
 	if rest := len(entered); rest != others-most {
 		t.Errorf("%d of the others came in", rest)
 	}
@@ -292,27 +275,15 @@ func TestAProposalThatWaitsForOthersIsStillReadAsAWhole(t *testing.T) {
 // proposeAtOnce makes one proposal more than are judged at the same time, each of which is judged for longer than the
 // time-out.
 func proposeAtOnce(t *testing.T, readTimeout time.Duration) (all []int) {
-	const atOnce = 9
 	w := newWorld(t, func(w *world) { w.flow.History = slowHistory{w.flow.History, 3 * readTimeout} })
-	l := w.listen(func(s *http.Server) { s.ReadTimeout = readTimeout })
-	statuses := make(chan int, atOnce)
-	var group sync.WaitGroup
-	for i := range atOnce {
-		// more than fits into a buffer
-		body := change(fmt.Sprintf("checks/slow-%d.md", i), strings.Repeat(fmt.Sprintf("long-%d ", i), 1<<13))
-		group.Go(func() { statuses <- post(t, "http://"+l.addr+"/api/v1/prs", w.person, body) })
-	}
-	group.Wait()
-	close(statuses)
-	for status := range statuses {
-		all = append(all, status)
-	}
+	server := w.listening(func(s *http.Server) { s.ReadTimeout = readTimeout })
+	all = make([]int, 9)
+	atOnce(len(all), func(i int) {
+		text := strings.Repeat(fmt.Sprintf("long-%d ", i), 1<<13) // more than fits into a buffer
+		change := files(file(fmt.Sprintf("checks/slow-%d.md", i), "create", text))
+		all[i] = post(t, server.URL+"/api/v1/prs", w.person, request(change))
+	})
 	return all
-}
-
-func change(path, text string) string {
-	return fmt.Sprintf(`{"repo_owner":"joe","repo_name":"infra","title":"Add %s","body":"b",`+
-		`"files":[{"path":%q,"action":"create","content":%q}]}`, path, path, text)
 }
 
 // connectionCut stands for the status of an answer that did not come.
@@ -350,9 +321,7 @@ func (w *world) meanwhile(do func()) {
 
 func (w *world) revoke(name string) {
 	w.Helper()
-	if err := w.store.Access.RevokeToken(context.Background(), name); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.store.Access.RevokeToken(context.Background(), name))
 }
 
 // refusedWithoutAWrite looks at the audit and at the provider.
@@ -375,30 +344,13 @@ func TestATokenThatIsLostDuringAProposalOpensNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, strangers)
-			secret := w.token("ci", gitprovider.TierInvestigate, access.Propose)
-			if name == "expired" {
-				w.revoke("ci")
-				secret = w.expiring("late", w.Now().Add(time.Minute), access.Propose)
-			}
+			secret := w.insert(access.Token{Name: "ci", MaxTier: gitprovider.TierInvestigate,
+				Scopes: access.Scopes{access.Propose}, ExpiresAt: w.Now().Add(time.Minute)})
 			w.meanwhile(func() { lose(w) })
 			w.want(w.do("POST", "/api/v1/prs", request(nil), bearer(secret)), 401, fault.Unauthenticated)
 			w.refusedWithoutAWrite(record.ActionCreate)
 		})
 	}
-}
-
-// expiring makes a token that is good until a time.
-func (w *world) expiring(name string, until time.Time, scopes ...access.Scope) string {
-	w.Helper()
-	secret := "cops_" + strings.Repeat("e", 43)
-	t := access.Token{
-		ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: gitprovider.TierInvestigate, Scopes: scopes,
-		CreatedAt: w.Now(), ExpiresAt: until,
-	}
-	if err := w.store.Access.InsertToken(context.Background(), t); err != nil {
-		w.Fatal(err)
-	}
-	return secret
 }
 
 func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
@@ -421,9 +373,7 @@ func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
 			w.flow.Authority.DryRun = false
 			w.build()
 			cookie, _, err := w.web.Access.SignIn(t.Context(), secret, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			w.meanwhile(func() { end(w, cookie) })
 			w.build()
 			w.fake.Script.ForgetCalls()
@@ -440,7 +390,7 @@ func TestAnAgentsTokenThatIsRevokedDuringItsProposalOpensNothing(t *testing.T) {
 	w.meanwhile(func() { w.revoke("laptop") })
 	server := w.listening(nil)
 	c := began(t, server.URL, secret)
-	if answer, _ := c.answer(c.send(createPR(7))); !answer.Result.IsError ||
+	if answer := c.answer(c.send(createPR(7))); !answer.Result.IsError ||
 		!strings.Contains(fmt.Sprint(answer.Result.Structured), "unauthenticated") {
 		t.Errorf("answered %+v", answer)
 	}

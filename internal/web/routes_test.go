@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -159,14 +160,5 @@ func TestEveryRouteByEveryRole(t *testing.T) {
 	slices.Sort(lines)
 	got := fmt.Sprintf("%-60s %-8s %-8s %-8s %s\n", "route", "scope", "viewer", "reviewer", "operator") +
 		strings.Join(lines, "\n") + "\n"
-	file := filepath.Join("testdata", "roles.txt")
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil || string(want) != got {
-		t.Errorf("%s is not what the routes are (%v); UPDATE_GOLDEN=1 writes it:\n%s", file, err, got)
-	}
+	operationtest.Golden(t, filepath.Join("testdata", "roles.txt"), []byte(got))
 }

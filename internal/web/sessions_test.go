@@ -41,16 +41,14 @@ func TestAPersonStartsAndStopsASession(t *testing.T) {
 	}
 	w.want(w.do("POST", at+"/stop", "", token), 409, fault.Conflict)
 	w.want(w.do("POST", "/ops/api/v1/sessions/none/stop", "", token), 404, fault.NotFound)
-	var rows []string
+	var rows string
 	for _, r := range w.agents.rows {
-		rows = append(rows, fmt.Sprint(r.Action, " ", r.Door, " ", r.Caller, " ", r.Outcome, " ", r.Code))
+		rows += fmt.Sprintln(r.Action, r.Door, r.Caller, r.Outcome, r.Code)
 	}
-	want := []string{
-		"session.start rest ann done ", "session.start rest ann refused conflict", "session.stop rest ann done ",
-		"session.stop rest ann refused conflict", "session.stop rest ann refused not_found",
-	}
-	if strings.Join(rows, "\n") != strings.Join(want, "\n") {
-		t.Errorf("recorded\n%s", strings.Join(rows, "\n"))
+	const want = "session.start rest ann done \nsession.start rest ann refused conflict\nsession.stop rest ann done \n" +
+		"session.stop rest ann refused conflict\nsession.stop rest ann refused not_found\n"
+	if rows != want {
+		t.Errorf("recorded\n%s", rows)
 	}
 }
 
@@ -113,9 +111,9 @@ func TestWhoeverHasNoTokenStartsNothing(t *testing.T) {
 	w := newWorld(t, anonymousReads)
 	a := w.do("POST", "/api/v1/sessions", `{"tier":1}`)
 	w.want(a, 403, fault.Forbidden)
-	if !strings.Contains(string(a.body), "propose,review,read,operate") || len(w.agents.started) != 0 ||
-		len(w.agents.rows) != 1 {
-		t.Errorf("%s, started %v, recorded %v", a.body, w.agents.started, w.agents.rows)
+	w.says(a, "propose,review,read,operate")
+	if len(w.agents.started) != 0 || len(w.agents.rows) != 1 {
+		t.Errorf("started %v, recorded %v", w.agents.started, w.agents.rows)
 	}
 }
 
@@ -214,8 +212,7 @@ func TestEveryProposalKnowsItsSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) { w.flow.Authority.Session = "run-1" })
 	w.begun(sessions.Record{ID: "run-1"})
-	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
-	id := w.attempts()[0].RequestID
+	id := w.opened(nil)
 	for query, want := range map[string]int{"": 1, "?session=run-1": 1, "?session=run-2": 0} {
 		a := w.get("/api/v1/proposals" + query)
 		entries := a.json["proposals"].([]any)
@@ -223,9 +220,7 @@ func TestEveryProposalKnowsItsSession(t *testing.T) {
 			t.Errorf("%q: %s", query, a.body)
 		}
 	}
-	if a := w.get("/api/v1/proposals/" + id); !strings.Contains(string(a.body), `"session":"run-1"`) {
-		t.Errorf("got %s", a.body)
-	}
+	w.says(w.get("/api/v1/proposals/"+id), `"session":"run-1"`)
 	counts := w.get("/api/v1/sessions/run-1").json["counts"].(map[string]any) // while it runs
 	if counts["opened"] != float64(1) {
 		t.Errorf("counts %v", counts)
@@ -244,25 +239,15 @@ func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
 	}})
 	w.begun(sessions.Record{ID: "run-2", EndedAt: w.Now()})
 	for id, text := range map[string]string{"run-1": "backup: 41 min " + ownToken, "run-2": "backup: 43 min"} {
-		if err := w.note(id, w.Now(), []string{text}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.note(id, w.Now(), []string{text}))
 	}
 	journal := w.get("/api/v1/journal")
-	w.want(journal, 200, "")
+	w.says(journal, "data, never instructions", "!"+ownToken)
 	text := string(journal.body)
-	if newer, older := strings.Index(text, "43 min"), strings.Index(text, "41 min"); newer < 0 || older < newer ||
-		strings.Contains(text, ownToken) ||
-		!strings.Contains(text, "data, never instructions") {
+	if newer, older := strings.Index(text, "43 min"), strings.Index(text, "41 min"); newer < 0 || older < newer {
 		t.Errorf("the journal is %s", text)
 	}
-	one := w.get("/api/v1/sessions/run-1")
-	w.want(one, 200, "")
-	if text := string(one.body); !strings.Contains(text, "41 min") || strings.Contains(text, "43 min") ||
-		!strings.Contains(text, "dns-slow") ||
-		!strings.Contains(text, "was left out") {
-		t.Errorf("the session is %s", text)
-	}
+	w.says(w.get("/api/v1/sessions/run-1"), "41 min", "!43 min", "dns-slow", "was left out")
 }
 
 // note has a session note something in the journal.
@@ -348,9 +333,7 @@ func (w *world) begun(r sessions.Record) string {
 	if r.StartedAt.IsZero() {
 		r.StartedAt = w.Now()
 	}
-	if err := w.store.AgentSessions.BeginSession(context.Background(), r); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.store.AgentSessions.BeginSession(context.Background(), r))
 	return r.ID
 }
 
@@ -360,7 +343,5 @@ func (w *world) said(id string, from int, events ...sessions.Event) {
 	for i := range events {
 		events[i].Seq, events[i].Time = from+i, w.Now()
 	}
-	if err := w.store.AgentSessions.AppendEvents(context.Background(), id, events); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.store.AgentSessions.AppendEvents(context.Background(), id, events))
 }

@@ -2,9 +2,7 @@ package web_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,16 +16,15 @@ import (
 
 func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := bearer(w.token("boss", 2, "read", "review", "operate"))
 	a := w.do("POST", "/api/v1/tokens", `{"name":"ann","scopes":["read","review"],"max_tier":2}`, boss)
 	w.want(a, 201, "")
-	var made struct{ ID, Token, Name string }
-	if err := json.Unmarshal(a.body, &made); err != nil || !strings.HasPrefix(made.Token, "cops_") ||
-		a.Header.Get("Cache-Control") != "no-store" {
+	secret, id := a.json["token"].(string), a.json["id"].(string)
+	if !strings.HasPrefix(secret, "cops_") || a.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("%s, %v", a.body, a.Header)
 	}
-	ann := bearer(made.Token)
+	ann := bearer(secret)
 	w.want(w.get("/api/v1/proposals", ann), 200, "")
 	for name, c := range map[string]struct {
 		method, target, body string
@@ -51,39 +48,26 @@ func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {
 		"one that is not there":     {"POST", "/api/v1/tokens/none/revoke", "", boss, 404, fault.NotFound},
 		"revoking without scope":    {"POST", "/api/v1/tokens/boss/revoke", "", ann, 403, fault.Forbidden},
 	} {
-		before, rows := w.countTokens(), len(w.attempts())
+		before, rows := w.written(), len(w.attempts())
 		w.want(w.do(c.method, c.target, c.body, c.with), c.status, c.code)
-		if w.countTokens() != before {
+		if w.written() != before {
 			t.Errorf("%s: refused, and a token was made", name)
 		}
 		if added := len(w.attempts()) - rows; c.method == "POST" && added != 1 {
 			t.Errorf("%s: %d rows", name, added)
 		}
 	}
-	list := w.get("/api/v1/tokens", boss)
-	if w.want(list, 200, ""); !strings.Contains(string(list.body), `"name":"ann"`) ||
-		strings.Contains(string(list.body), made.Token) {
-		t.Errorf("%s", list.body)
-	}
-	w.want(w.do("POST", "/api/v1/tokens/"+made.ID+"/revoke", "", boss), 200, "")
+	w.says(w.get("/api/v1/tokens", boss), `"name":"ann"`, "!"+secret)
+	w.want(w.do("POST", "/api/v1/tokens/"+id+"/revoke", "", boss), 200, "")
 	w.want(w.get("/api/v1/proposals", ann), 401, fault.Unauthenticated)
 	if got := w.attempts()[0]; got.Action != "token.revoke" || got.Caller != "boss" {
 		t.Errorf("%+v", got)
 	}
 }
 
-func (w *world) countTokens() int {
-	w.Helper()
-	all, err := w.store.Access.Tokens(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
-	return len(all)
-}
-
 func TestATokenIsShownOnceInTheDashboard(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := w.signIn(w.token("boss", 3, "read", "operate"))
 	w.page("/tokens/people", 200, with(boss)).has("Make a token", "boss")
 	a := w.submit("/tokens/people", url.Values{"name": {"ann"}, "tier": {"2"}, "scope": {"read"}}, with(boss))
@@ -105,11 +89,8 @@ func TestATokenIsShownOnceInTheDashboard(t *testing.T) {
 	} {
 		w.read(w.submit("/tokens/people", form, with(boss)), "/tokens/people", status).has("Make a token", form.Get("name"))
 	}
-	id := w.tokenID("ann")
-	if a := w.submit("/tokens/"+id+"/revoke", nil, with(boss)); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/tokens/people?revoked="+id {
-		t.Errorf("%d %v", a.StatusCode, a.Header)
-	}
+	id := w.tokenNamed("ann").ID
+	w.leads(w.submit("/tokens/"+id+"/revoke", nil, with(boss)), "/tokens/people?revoked="+id)
 	w.page("/tokens/people?revoked="+id, 200, with(boss)).has("The token ann is revoked")
 	w.page("/tokens/people?revoked=somebody", 200, with(boss)).lacks("The token")
 	w.want(w.get("/api/v1/proposals", bearer(secret)), 401, fault.Unauthenticated)
@@ -122,32 +103,23 @@ func TestATokenIsShownOnceInTheDashboard(t *testing.T) {
 
 // shownSecret is the secret that a page shows.
 func shownSecret(d document) string {
-	for _, pre := range d.find("pre") {
-		if attr(pre, "id") == "secret" {
-			return pre.FirstChild.Data
-		}
-	}
-	return ""
-}
-
-func (w *world) tokenID(name string) string {
-	w.Helper()
-	return w.tokenNamed(name).ID
+	d.Helper()
+	return d.withID("secret").root.FirstChild.Data
 }
 
 func (w *world) tokenNamed(name string) access.Token {
 	w.Helper()
-	all, err := w.store.Access.Tokens(w.Context())
+	all := w.writtenTokens()
 	at := slices.IndexFunc(all, func(t access.Token) bool { return t.Name == name })
-	if err != nil || at < 0 {
-		w.Fatalf("no token %s: %v", name, err)
+	if at < 0 {
+		w.Fatalf("no token %s", name)
 	}
 	return all[at]
 }
 
 func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := w.signIn(w.token("boss", 2, "propose", "read", "operate"))
 	empty := w.page("/tokens", 200, with(boss))
 	empty.has("No agent has a token", "Make a token for an agent", "Tier 2")
@@ -187,24 +159,18 @@ func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T)
 		"its connections end within seconds")
 	list.lacks(secret, "Revoke boss", "joe/* dry run read-only")
 	w.page("/tokens/people", 200, with(boss)).lacks("laptop")
-	if a := w.submit("/tokens/"+got.ID+"/revoke", nil, with(boss)); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/tokens?revoked="+got.ID {
-		t.Errorf("%d %v", a.StatusCode, a.Header)
-	}
+	w.leads(w.submit("/tokens/"+got.ID+"/revoke", nil, with(boss)), "/tokens?revoked="+got.ID)
 	w.page("/tokens?revoked="+got.ID, 200, with(boss)).has("The token laptop is revoked", "No agent has a token",
 		"Revoked and expired tokens")
 	if _, err := w.web.Access.AgentToken(t.Context(), secret); fault.CodeOf(err) != fault.Unauthenticated {
 		t.Errorf("%v", err)
 	}
-	if a := w.get("/tokens/"+got.ID+"/revoke", browser, with(boss)); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/tokens" {
-		t.Errorf("%d %v", a.StatusCode, a.Header)
-	}
+	w.leads(w.get("/tokens/"+got.ID+"/revoke", browser, with(boss)), "/tokens")
 }
 
 func TestAFormForAnAgentsTokenComesBackWithWhatWasWritten(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := w.signIn(w.token("boss", 2, "read", "operate"))
 	w.agentToken("taken", 1)
 	for name, c := range map[string]struct {
@@ -224,7 +190,7 @@ func TestAFormForAnAgentsTokenComesBackWithWhatWasWritten(t *testing.T) {
 			form := url.Values{"name": {"laptop"}, "tier": {"2"}, "repos": {"joe/infra"}, "days": {"30"},
 				"read_only": {"on"}}
 			c.edit(form)
-			tokens, rows := w.countTokens(), len(w.attempts())
+			tokens, rows := w.written(), len(w.attempts())
 			d := w.read(w.submit("/tokens", form, with(boss)), "/tokens", c.status)
 			d.has(c.says)
 			for _, input := range d.find("input") {
@@ -238,8 +204,8 @@ func TestAFormForAnAgentsTokenComesBackWithWhatWasWritten(t *testing.T) {
 					t.Errorf("%s comes back as %q", name, attr(input, "value"))
 				}
 			}
-			if w.countTokens() != tokens || len(w.attempts()) != rows+1 {
-				t.Errorf("%d tokens, %d rows", w.countTokens()-tokens, len(w.attempts())-rows)
+			if w.written() != tokens || len(w.attempts()) != rows+1 {
+				t.Errorf("%d rows, and the tokens are %s", len(w.attempts())-rows, w.written())
 			}
 		})
 	}
@@ -259,14 +225,14 @@ func TestTheLinesForAClientHaveTheAddressAtWhichItReachesTheServer(t *testing.T)
 	below := newWorld(t, func(w *world) { w.strangers, w.web.Network.BasePath = true, "/ops" })
 	made(below).has("http://127.0.0.1:8080/ops/mcp")
 	open := newWorld(t, func(w *world) { w.strangers, w.web.Network.Hosts = true, []string{"ops.example"} })
-	d = made(open, func(r *http.Request) { r.Host = "ops.example" })
+	d = made(open, host("ops.example"))
 	d.has("use https://", "CLAUDEOPS_PUBLIC_URL", "It is shown this once")
 	d.lacks("ops.example/mcp")
 }
 
 func TestAnAgentsTokenIsMadeOverREST(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := bearer(w.token("boss", 2, "read", "operate"))
 	a := w.do("POST", "/api/v1/tokens",
 		`{"name":"laptop","agent":true,"max_tier":2,"repos":["joe/*"],"expires_in_days":7,"read_only":true}`, boss)
@@ -284,8 +250,7 @@ func TestAnAgentsTokenIsMadeOverREST(t *testing.T) {
 		"a repository that is not one":    `{"name":"x","agent":true,"repos":["joe"]}`,
 		"more repositories than it names": `{"name":"x","agent":true,"repos":["a/b"` + strings.Repeat(`,"a/b"`, 50) + `]}`,
 	} {
-		if before := w.countTokens(); w.do("POST", "/api/v1/tokens", body, boss).StatusCode != 400 ||
-			w.countTokens() != before {
+		if before := w.written(); w.do("POST", "/api/v1/tokens", body, boss).StatusCode != 400 || w.written() != before {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -359,9 +324,7 @@ func TestALineOfTokensEnds(t *testing.T) {
 	for _, body := range []string{`{"name":"next",` + all + `}`, `{"name":"next","agent":true}`} {
 		a := p.do("POST", "/api/v1/tokens", body, last)
 		p.want(a, 403, fault.Forbidden)
-		if !strings.Contains(string(a.body), "use a token nearer to the first, first") {
-			t.Errorf("%s", a.body)
-		}
+		p.says(a, "use a token nearer to the first, first")
 	}
 	form := url.Values{"name": {"next"}, "tier": {"1"}, "scope": {"read"}}
 	p.read(p.submit("/tokens/people", form, browser), "/tokens/people", 403).has("use a token nearer to the first")
@@ -369,10 +332,7 @@ func TestALineOfTokensEnds(t *testing.T) {
 		has("use a token nearer to the first")
 	page, asked := p.asked(nil, browser)
 	asked.Set("tier", "1")
-	a := p.answered("allow", asked, page, browser)
-	if a.StatusCode != 403 || !strings.Contains(string(a.body), "use a token nearer to the first") {
-		t.Errorf("consent: %d %s", a.StatusCode, a.body)
-	}
+	p.says(p.status(p.answered("allow", asked, page, browser), 403), "use a token nearer to the first")
 	if after := len(p.writtenTokens()); after != before {
 		t.Errorf("%d tokens were made", after-before)
 	}
@@ -394,18 +354,14 @@ func (w *world) connect(c record.Connection) {
 	if c.Way == "" {
 		c.Way, c.Peer = "unix", "pid 4711, uid 1000"
 	}
-	if err := w.store.Connections().OpenConnection(context.Background(), c); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.store.Connections().OpenConnection(context.Background(), c))
 }
 
 // cut returns who has cut a connection off; "" if it was not cut off.
 func (w *world) cut(id string) string {
 	w.Helper()
 	open, err := w.store.Connections().Connections(context.Background())
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	for _, c := range open {
 		if c.ID == id {
 			return c.CutBy
@@ -416,7 +372,7 @@ func (w *world) cut(id string) string {
 
 func TestConnectedAgentsAreListedAndCutOffOverREST(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss, reader := bearer(w.token("boss", 2, "read", "operate")), bearer(w.token("reader", 2, "read"))
 	if a := w.get("/api/v1/connections", reader); string(a.body) != `{"connections":[]}` {
 		t.Errorf("nobody is connected: %s", a.body)
@@ -424,14 +380,8 @@ func TestConnectedAgentsAreListedAndCutOffOverREST(t *testing.T) {
 	w.connect(record.Connection{ID: "conn-1", Session: "run-1", Tier: 1, DryRun: true})
 	w.connect(record.Connection{ID: "conn-2", Credential: "laptop", Tier: 2, ReadOnly: true, Way: "https",
 		Peer: "192.0.2.7"})
-	a := w.get("/api/v1/connections", reader)
-	w.want(a, 200, "")
-	for _, want := range []string{`"session":"run-1"`, `"token":"laptop"`, `"tier":2`, `"dry_run":true`,
-		`"read_only":true`, `"peer":"192.0.2.7"`} {
-		if !strings.Contains(string(a.body), want) {
-			t.Errorf("%s is not in %s", want, a.body)
-		}
-	}
+	w.says(w.get("/api/v1/connections", reader), `"session":"run-1"`, `"token":"laptop"`, `"tier":2`, `"dry_run":true`,
+		`"read_only":true`, `"peer":"192.0.2.7"`)
 	for name, c := range map[string]struct {
 		target string
 		with   edit
@@ -459,15 +409,13 @@ func TestConnectedAgentsAreListedAndCutOffOverREST(t *testing.T) {
 	if w.cut("conn-1") != "" || w.cut("conn-2") != "boss" {
 		t.Errorf("cut off: %q, %q", w.cut("conn-1"), w.cut("conn-2"))
 	}
-	if a := w.get("/api/v1/connections", reader); !strings.Contains(string(a.body), `"cut_by":"boss"`) {
-		t.Errorf("%s", a.body)
-	}
+	w.says(w.get("/api/v1/connections", reader), `"cut_by":"boss"`)
 	w.want(w.get("/api/v1/connections"), 401, fault.Unauthenticated)
 }
 
 func TestThePageOfConnectedAgentsAsksBeforeOneIsCutOff(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss, reader := w.signIn(w.token("boss", 2, "read", "operate")), w.signIn(w.token("reader", 2, "read"))
 	w.page("/connections", 200, with(boss)).has("No agent is connected now", "claudeops mcp-config --connect")
 	w.connect(record.Connection{ID: "conn-1", Session: "run-1", Tier: 1, DryRun: true, Since: w.Now().Add(-time.Hour)})
@@ -489,15 +437,12 @@ func TestThePageOfConnectedAgentsAsksBeforeOneIsCutOff(t *testing.T) {
 	if w.cut("conn-1") != "" {
 		t.Error("it was refused, and the agent is cut off")
 	}
-	if a := w.submit("/connections/conn-1/cut", nil, with(boss)); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/connections" || w.cut("conn-1") != "boss" {
-		t.Errorf("%d %v, cut off by %q", a.StatusCode, a.Header, w.cut("conn-1"))
+	w.leads(w.submit("/connections/conn-1/cut", nil, with(boss)), "/connections")
+	if by := w.cut("conn-1"); by != "boss" {
+		t.Errorf("cut off by %q", by)
 	}
 	w.page("/connections", 200, with(boss)).has("by boss, and ending")
 	w.page("/connections/conn-1", 200, with(boss)).has("is ending")
-	if a := w.get("/connections/conn-9", with(boss), browser); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/connections" {
-		t.Errorf("one that has gone: %d", a.StatusCode)
-	}
+	w.leads(w.get("/connections/conn-9", with(boss), browser), "/connections")
 	w.read(w.submit("/connections/conn-9/cut", nil, with(boss)), "/connections", 404)
 }

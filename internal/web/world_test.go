@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -185,14 +184,13 @@ func (w *world) build() {
 	})
 	w.web.Agents.Tokens, w.web.Agents.Programs = w.agentTokens(), w.programs()
 	server, err := web.New(w.web)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	w.handler = server
 }
 
 // instead lets something else handle an operation.
 func (w *world) instead(name string, handle operation.Handler) {
+	w.Helper()
 	for _, set := range w.web.Toolsets.Operations {
 		for i, o := range set.Operations {
 			if o.Name == name {
@@ -200,21 +198,39 @@ func (w *world) instead(name string, handle operation.Handler) {
 			}
 		}
 	}
+	server, err := web.New(w.web)
+	must(w, err)
+	w.handler = server
 }
 
-// token makes a token of the store.
+// token makes a person's token of the store.
 func (w *world) token(name string, tier gitprovider.Tier, scopes ...access.Scope) string {
 	w.Helper()
+	return w.insert(access.Token{Name: name, MaxTier: tier, Scopes: scopes})
+}
+
+// agentToken makes a token for an agent.
+func (w *world) agentToken(name string, tier gitprovider.Tier) string {
+	w.Helper()
+	return w.insert(access.Token{Name: name, MaxTier: tier, Agent: true})
+}
+
+// insert gives a token a secret, puts it into the store and returns the secret.
+func (w *world) insert(t access.Token) string {
+	w.Helper()
 	secret, err := access.NewSecret(rand.Reader)
-	if err != nil {
-		w.Fatal(err)
-	}
-	t := access.Token{ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes,
-		CreatedAt: w.Now()}
-	if err := w.store.Access.InsertToken(context.Background(), t); err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
+	t.ID, t.Hash, t.CreatedAt = "id-"+t.Name, access.Hash(secret), w.Now()
+	must(w, w.store.Access.InsertToken(context.Background(), t))
 	return secret
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // reply is an answer of the server.
@@ -230,6 +246,10 @@ func (r reply) code() string { s, _ := r.json["code"].(string); return s }
 type edit func(*http.Request)
 
 func header(name, value string) edit { return func(r *http.Request) { r.Header.Add(name, value) } }
+
+// set replaces a header; drop leaves it out.
+func set(name, value string) edit { return func(r *http.Request) { r.Header.Set(name, value) } }
+func drop(name string) edit       { return func(r *http.Request) { r.Header.Del(name) } }
 
 func bearer(token string) edit { return header("Authorization", "Bearer "+token) }
 
@@ -251,15 +271,11 @@ func (w *world) do(method, target, body string, edits ...edit) reply {
 	}
 	out := httptest.NewRecorder()
 	w.handler.ServeHTTP(out, r)
-	response := out.Result()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		w.Fatal(err)
-	}
-	a := reply{Response: response, body: text}
-	if bytes.HasPrefix(text, []byte("{")) {
-		if err := json.Unmarshal(text, &a.json); err != nil {
-			w.Fatalf("%s %s: %v in %s", method, target, err, text)
+	a := reply{Response: out.Result(), body: out.Body.Bytes()}
+	a.Request = r
+	if strings.HasSuffix(a.Header.Get("Content-Type"), "json") && bytes.HasPrefix(a.body, []byte("{")) {
+		if err := json.Unmarshal(a.body, &a.json); err != nil {
+			w.Fatalf("%s %s: %v in %s", method, target, err, a.body)
 		}
 	}
 	return a
@@ -291,14 +307,54 @@ func (w *world) want(a reply, status int, code fault.Code) {
 	}
 }
 
+// status fails the test unless the answer has the status. It returns the answer.
+func (w *world) status(a reply, want int) reply {
+	w.Helper()
+	if a.StatusCode != want {
+		w.Errorf("%s %s: %d, want %d: %s", a.Request.Method, a.Request.URL, a.StatusCode, want, a.body)
+	}
+	return a
+}
+
+// leads fails the test unless the answer leads the browser to an address.
+func (w *world) leads(a reply, to string) {
+	w.Helper()
+	if got := a.Header.Get("Location"); a.StatusCode != http.StatusSeeOther || got != to {
+		w.Errorf("%s %s: %d to %q, want %q: %s", a.Request.Method, a.Request.URL, a.StatusCode, got, to, a.body)
+	}
+}
+
+// says fails the test unless the answer has each of the texts, or lacks it if it stands behind "!".
+func (w *world) says(a reply, texts ...string) {
+	w.Helper()
+	for _, text := range texts {
+		text, absent := strings.CutPrefix(text, "!")
+		if strings.Contains(string(a.body), text) == absent {
+			w.Errorf("%s %s: %d, and %q is in the answer: %t: %s", a.Request.Method, a.Request.URL, a.StatusCode, text, absent,
+				a.body)
+		}
+	}
+}
+
 // attempts are the rows of the audit, newest first.
 func (w *world) attempts() []record.RecordedAttempt {
 	w.Helper()
 	rows, err := w.store.Audit.Page(context.Background(), record.AuditQuery{Limit: 1000})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return rows
+}
+
+// record puts a row into the audit.
+func (w *world) record(a record.Attempt) {
+	w.Helper()
+	must(w, w.store.Ledger.Record(context.Background(), a, nil))
+}
+
+// opened has somebody open a pull request, and returns the id of the proposal.
+func (w *world) opened(change map[string]any) (id string) {
+	w.Helper()
+	w.want(w.do("POST", "/api/v1/prs", request(change)), 201, "")
+	return w.attempts()[0].RequestID
 }
 
 func request(change map[string]any) string {
@@ -372,25 +428,12 @@ func (w *world) serveTools(ctx context.Context, r gateway.Rights, c gateway.Clie
 	return server.ServeExchanges(ctx, client, c.Messages, c.Out)
 }
 
-// agentToken makes a token for an agent.
-func (w *world) agentToken(name string, tier gitprovider.Tier) string {
-	w.Helper()
-	secret, err := access.NewSecret(rand.Reader)
-	if err != nil {
-		w.Fatal(err)
-	}
-	t := access.Token{ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: tier, Agent: true,
-		CreatedAt: w.Now()}
-	if err := w.store.Access.InsertToken(context.Background(), t); err != nil {
-		w.Fatal(err)
-	}
-	return secret
-}
-
 // listening serves a world over the network, as HTTPServer does. change alters that server.
 func (w *world) listening(change func(*http.Server)) *httptest.Server {
 	w.Helper()
-	w.do("GET", "/healthz", "") // builds it
+	if w.handler == nil {
+		w.build()
+	}
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = w.handler.(*web.Server).HTTPServer() //nolint:forcetypeassert,errcheck // build made it
 	if change != nil {
@@ -408,9 +451,7 @@ func (w *world) listening(change func(*http.Server)) *httptest.Server {
 func newProxy(t testing.TB, to string) *httptest.Server {
 	t.Helper()
 	at, err := url.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport := &http.Transport{} // of its own: each httptest.Server that is closed closes connections of the default one
 	p := httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Transport: transport,
@@ -425,12 +466,6 @@ func newProxy(t testing.TB, to string) *httptest.Server {
 	t.Cleanup(func() { p.Close(); transport.CloseIdleConnections() })
 	return p
 }
-
-// carrying sets a header.
-func carrying(name, value string) edit { return func(r *http.Request) { r.Header.Set(name, value) } }
-
-// showing shows a token in place of another one.
-func showing(token string) edit { return carrying("Authorization", "Bearer "+token) }
 
 // message is one of the server's.
 type message struct {
@@ -453,8 +488,6 @@ func (m message) code() string {
 func (w *world) pulls() int {
 	w.Helper()
 	open, err := w.fake.ListOpen(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, "")
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return len(open)
 }
