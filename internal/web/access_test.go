@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func from(address string) edit { return func(r *http.Request) { r.RemoteAddr = address } }
@@ -321,7 +322,7 @@ func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 func TestEveryRoleIsHeldAtEveryRoute(t *testing.T) {
 	t.Parallel()
 	table, err := os.ReadFile(filepath.Join("testdata", "roles.txt"))
-	must(t, err)
+	must.Do(t, err)
 	w, provider := peopleWorld(t)
 	w.web.Providers.Reviewer = &reviewer{world: w}
 	w.build()

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/live"
 )
 
@@ -52,8 +53,8 @@ type following struct {
 func (l *listening) follow(target string, head ...string) (f following, status int) {
 	l.Helper()
 	conn, err := net.Dial("tcp", l.addr)
-	must(l, err)
-	must(l, conn.SetDeadline(time.Now().Add(patience)))
+	must.Do(l, err)
+	must.Do(l, conn.SetDeadline(time.Now().Add(patience)))
 	lines := append([]string{"GET " + target + " HTTP/1.1", "Host: " + l.addr}, head...)
 	if all := strings.Join(head, "\n"); l.person != "" && !strings.Contains(all, "Authorization:") &&
 		!strings.Contains(all, "Cookie:") {
@@ -64,7 +65,7 @@ func (l *listening) follow(target string, head ...string) (f following, status i
 	}
 	reader := bufio.NewReader(conn)
 	response, err := http.ReadResponse(reader, nil)
-	must(l, err)
+	must.Do(l, err)
 	l.Cleanup(func() { _, _ = conn.Close(), response.Body.Close() })
 	return following{TB: l.TB, conn: conn, lines: bufio.NewReader(response.Body)}, response.StatusCode
 }

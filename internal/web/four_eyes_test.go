@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // eyes is a world whose policy wants two persons, with people of a provider.
@@ -79,7 +80,7 @@ func (e *eyes) proposeAsAgent(secret string) {
 func (e *eyes) proposeAs(who record.Actor) {
 	e.Helper()
 	_, err := prflow.New(e.flow).Create(context.Background(), operation.Caller{Actor: who}, []byte(request(nil)))
-	must(e, err)
+	must.Do(e, err)
 }
 
 // grant is an access token that a program got by the consent of somebody.
@@ -100,7 +101,7 @@ type decider struct {
 func (e *eyes) withToken(secret string) decider {
 	e.Helper()
 	who, err := e.web.Access.Bearer(e.Context(), secret)
-	must(e, err)
+	must.Do(e, err)
 	at := who.Actor.At(record.DoorCLI)
 	return decider{bearer(secret), &at}
 }
@@ -134,7 +135,7 @@ func (e *eyes) passes() (out []passing) {
 		}
 	}
 	table, err := os.ReadFile(filepath.Join("testdata", "roles.txt"))
-	must(e, err)
+	must.Do(e, err)
 	for line := range strings.Lines(string(table)) {
 		f := strings.Fields(line)
 		page := f[0] == "POST" && f[2] == string(access.Review) && !strings.HasPrefix(f[1], "/api/")

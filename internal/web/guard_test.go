@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -203,9 +204,9 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-			must(t, err)
+			must.Do(t, err)
 			defer conn.Close()
-			must(t, conn.SetDeadline(time.Now().Add(patience)))
+			must.Do(t, conn.SetDeadline(time.Now().Add(patience)))
 			fmt.Fprint(conn, sent)
 			r := bufio.NewReader(conn)
 			for err == nil { // the connection ends, with an answer or without
@@ -226,7 +227,7 @@ func TestALargeBodyIsNotReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	r, err := http.NewRequestWithContext(t.Context(), "POST", w.listening(nil).URL+"/api/v1/prs", endless{})
-	must(t, err)
+	must.Do(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+w.person)
 	a, err := http.DefaultClient.Do(r)
@@ -261,7 +262,7 @@ func ownHost(t *testing.T, d document) (host, target string) {
 	for _, link := range d.find("a") {
 		if attr(link, "id") == "own" {
 			address, err := url.Parse(attr(link, "href"))
-			must(t, err)
+			must.Do(t, err)
 			return address.Host, address.RequestURI()
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/views"
 )
 
@@ -155,7 +156,7 @@ func TestWithoutAProviderOrRecordsNothingIsReady(t *testing.T) {
 	})
 	w.want(w.get("/readyz"), 200, "")
 	w.want(w.get("/readyz?providers=1"), 503, fault.ProviderDisabled)
-	must(t, w.store.Close())
+	must.Do(t, w.store.Close())
 	w.want(w.get("/readyz?providers=1"), 503, fault.Internal)
 }
 
@@ -480,7 +481,7 @@ func (w *world) sameHealth(round string, want []doctor.Finding) {
 		Findings []doctor.Finding `json:"findings"`
 	}
 	detail, answer, metrics := w.get("/healthz?detail=1"), w.get("/api/v1/health"), string(w.get("/metrics").body)
-	must(w, json.Unmarshal(answer.body, &rest))
+	must.Do(w, json.Unmarshal(answer.body, &rest))
 	health, _ := detail.json["health"].(map[string]any)
 	if fmt.Sprint(health["findings"]) != fmt.Sprint(answer.json["findings"]) || health["can_open"] != rest.CanOpen {
 		w.Errorf("%s: the probe says %s, REST %s", round, detail.body, answer.body)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -92,6 +93,6 @@ func postAgain(b *testing.B, path, body string) {
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
-	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	must.Do(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -140,7 +141,7 @@ func (r *randomRecords) propose(outcome record.Outcome) string {
 // see records what somebody saw of a pull request.
 func (r *randomRecords) see() string {
 	open, err := r.store.Pulls.OpenPulls(context.Background(), 100)
-	must(r, err)
+	must.Do(r, err)
 	if len(open) == 0 {
 		return "nothing"
 	}
@@ -171,13 +172,13 @@ func (r *randomRecords) runSession() string {
 			last.State, last.Reason = sessions.StateFailed, "it went wrong"
 		}
 		last.CostUSD = r.Float64()
-		must(r, r.store.AgentSessions.SaveSession(ctx, last))
+		must.Do(r, r.store.AgentSessions.SaveSession(ctx, last))
 		return "a session that ends"
 	}
 	run := sessions.Record{ID: fmt.Sprint("session-", r.Uint32()), StartedAt: r.Now(),
 		Task: sessions.Task{Tier: gitprovider.Tier(1 + r.IntN(3)), Trigger: sessions.TriggerCommand}}
 	run.State = sessions.StateRunning
-	must(r, r.store.AgentSessions.BeginSession(ctx, run))
+	must.Do(r, r.store.AgentSessions.BeginSession(ctx, run))
 	r.runs = append(r.runs, run)
 	return "a session that begins"
 }

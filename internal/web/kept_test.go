@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/views"
 )
 
@@ -115,7 +116,7 @@ func TestTheOverviewIsKeptUntilWhatItIsMadeOfChanges(t *testing.T) {
 			seePull(t, other, key, func(r *record.PullRecord) { r.Approvals = 1 })
 		}},
 		{"a session", func() {
-			must(t, other.AgentSessions.BeginSession(context.Background(), running))
+			must.Do(t, other.AgentSessions.BeginSession(context.Background(), running))
 		}},
 		{"a person who signs in", func() { browser = w.signIn(token) }},
 		{"a person who signs out", func() { w.submit("/sign-out", nil, with(browser)) }},
@@ -189,7 +190,7 @@ func TestTheFirstPageFindsTheRecordsWritable(t *testing.T) {
 func (w *world) another(dir string) *store.Store {
 	w.Helper()
 	s, err := store.Open(context.Background(), dir, store.Options{Now: w.Now})
-	must(w, err)
+	must.Do(w, err)
 	w.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -224,7 +225,7 @@ func (w *world) proposed(s *store.Store, id string, outcome record.Outcome, numb
 		a.Verdicts = []record.Verdict{{Gate: record.GateScope, Ruling: record.Deny}}
 		err = s.Ledger.Record(ctx, a, nil)
 	}
-	must(w, err)
+	must.Do(w, err)
 }
 
 // Another process records one thing after the other, and the next answer of the server shows each: nothing that is kept
@@ -260,11 +261,11 @@ func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 			seePull(t, other, key, func(r *record.PullRecord) { r.State = gitprovider.StateMerged })
 		}, map[string]string{"/changes": `Merged</span>`, "/api/v1/proposals": `"state":"merged"`},
 			map[string]string{"/": "<strong>Approved</strong>"}},
-		{"a session that begins", func() { must(t, other.AgentSessions.BeginSession(ctx, running)) },
+		{"a session that begins", func() { must.Do(t, other.AgentSessions.BeginSession(ctx, running)) },
 			map[string]string{"/": "Running now"}, nil},
 		{"its end", func() {
 			running.State, running.EndedAt, running.Reason = sessions.StateFailed, w.Now(), "it went wrong"
-			must(t, other.AgentSessions.SaveSession(ctx, running))
+			must.Do(t, other.AgentSessions.SaveSession(ctx, running))
 		}, map[string]string{"/": "it went wrong"}, map[string]string{"/": "Running now"}},
 		{"what retention removes", func() {
 			w.advance(200 * 24 * time.Hour)
@@ -293,7 +294,7 @@ func seePull(t testing.TB, s *store.Store, key record.PullKey, change func(*reco
 	}
 	change(&r)
 	_, err = s.Pulls.SeePull(context.Background(), r, nil)
-	must(t, err)
+	must.Do(t, err)
 }
 
 // seen records what somebody saw of a pull request.

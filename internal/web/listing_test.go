@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // refuse records n refusals: that of a request, and others like it.
@@ -246,7 +247,7 @@ func TestProbesAndMetrics(t *testing.T) {
 			`claudeops_http_requests_total{route="POST /api/v1/prs",status="201"} 1`,
 			`claudeops_http_requests_total{route="none",status="404"} 1`, `claudeops_info{`, "go_goroutines ")
 	}
-	must(t, w.store.Close())
+	must.Do(t, w.store.Close())
 	w.want(w.get("/readyz"), 503, fault.Internal)
 	w.want(w.get("/healthz"), 200, "")
 }
@@ -361,7 +362,7 @@ func prune(t testing.TB, s *store.Store, before time.Time) []record.Pruned {
 	t.Helper()
 	removed, err := s.Retention.Prune(context.Background(), before,
 		func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
-	must(t, err)
+	must.Do(t, err)
 	return removed
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/mcphttp"
 )
 
@@ -47,7 +48,7 @@ func (c *mcpClient) send(body string, edits ...edit) mcpAnswer {
 func (c *mcpClient) request(ctx context.Context, method, body string, edits ...edit) mcpAnswer {
 	c.Helper()
 	a, err := c.try(ctx, method, body, edits...)
-	must(c, err)
+	must.Do(c, err)
 	return a
 }
 
@@ -608,7 +609,7 @@ func TestToolsThatComeAndGoAreToldByAddress(t *testing.T) {
 	}
 	for {
 		line, err := changes.lines.ReadString('\n')
-		must(t, err)
+		must.Do(t, err)
 		if strings.Contains(line, "notifications/tools/list_changed") {
 			if !strings.Contains(line, `"io.modelcontextprotocol/subscriptionId":7`) {
 				t.Errorf("without a session: %s", line)

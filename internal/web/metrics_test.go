@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/views"
@@ -97,7 +98,7 @@ func TestAScheduleThatNeverRunsIsSeen(t *testing.T) {
 		Task: sessions.Task{Tier: 1, Trigger: sessions.TriggerSchedule}}
 	w.begun(good)
 	good.State, good.EndedAt = sessions.StateSucceeded, w.Now()
-	must(t, w.store.AgentSessions.SaveSession(t.Context(), good))
+	must.Do(t, w.store.AgentSessions.SaveSession(t.Context(), good))
 	succeeded := strconv.FormatFloat(float64(w.Now().Unix()), 'g', -1, 64)
 	w.advance(time.Hour)
 	for _, id := range []string{"run-1", "run-2"} {
@@ -161,7 +162,7 @@ func TestWhatSessionsUsedIsSummedForPrograms(t *testing.T) {
 	a := w.get("/api/v1/session-usage")
 	w.want(a, 200, "")
 	var got sessions.UsageReport
-	must(t, json.Unmarshal(a.body, &got))
+	must.Do(t, json.Unmarshal(a.body, &got))
 	if len(got.Days) != 2 || got.Days[0].Tier != 1 || got.Days[0].Sessions != 2 || got.Days[0].InputTokens != 30 ||
 		got.Days[0].CostUSD != 0.75 ||
 		got.Days[0].CostSource != sessions.CostEstimate || got.Days[1].Tier != 3 ||
@@ -217,7 +218,7 @@ func TestTheBoundaryOfSessionsIsMeasured(t *testing.T) {
 		}
 		w.begun(r)
 		r.Tier, r.State, r.EndedAt = 1, sessions.StateSucceeded, w.Now()
-		must(t, w.store.AgentSessions.SaveSession(t.Context(), r))
+		must.Do(t, w.store.AgentSessions.SaveSession(t.Context(), r))
 	}
 	w.begun(sessions.Record{ID: "run-5"}) // it runs, and is not counted yet
 	w.measures(

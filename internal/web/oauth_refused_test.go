@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // A browser is sent nowhere when it is not known where it may be sent.
@@ -583,7 +585,7 @@ func TestAViewerWhoRepeatsAWrongRequestHasOneRowWithACount(t *testing.T) {
 		t.Errorf("%d rows", got)
 	}
 	p.advance(time.Minute)
-	must(t, p.store.Ledger.FlushRepeats(t.Context(), false))
+	must.Do(t, p.store.Ledger.FlushRepeats(t.Context(), false))
 	rows := p.attempts()
 	said := rows[0].Message + rows[1].Message
 	if len(rows)-before != 4 || !strings.Contains(said, "299 more refusals") ||

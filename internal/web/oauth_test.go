@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestAProgramIsLetInByConsentAndIsAnAgentThen(t *testing.T) {
@@ -238,7 +239,7 @@ func (p *program) refusedWith(a reply, code string) {
 func (w *world) writtenTokens() []access.Token {
 	w.Helper()
 	all, err := w.store.Access.Tokens(w.Context())
-	must(w, err)
+	must.Do(w, err)
 	return all
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // description is the document that the server gives out.
@@ -33,7 +34,7 @@ func describe(t *testing.T, w *world) description {
 	w.want(a, 200, "")
 	d := description{T: t, paths: map[string]map[string]any{}}
 	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
-	must(t, err)
+	must.Do(t, err)
 	d.raw = raw
 	for path, item := range a.json["paths"].(map[string]any) {
 		d.paths[path] = item.(map[string]any)
@@ -46,7 +47,7 @@ func (d description) at(pointer string) *jsonschema.Schema {
 	d.Helper()
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
-	must(d, compiler.AddResource("urn:openapi", d.raw))
+	must.Do(d, compiler.AddResource("urn:openapi", d.raw))
 	schema, err := compiler.Compile("urn:openapi#" + pointer)
 	if err != nil {
 		d.Fatalf("%s: %v", pointer, err)
@@ -86,7 +87,7 @@ func (d description) check(method, target string, a reply) {
 	schema := d.at("/paths/" + escape.Replace(path) + "/" + strings.ToLower(method) + "/responses/" + status +
 		"/content/" + escape.Replace(kind) + "/schema")
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
-	must(d, err)
+	must.Do(d, err)
 	if err := schema.Validate(value); err != nil {
 		d.Errorf("%s %s does not match its description: %v\n%s", method, target, err, a.body)
 	}
@@ -130,7 +131,7 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 	w := newWorld(t, nil)
 	a := w.get("/openapi.json")
 	var text bytes.Buffer
-	must(t, json.Indent(&text, a.body, "", "  "))
+	must.Do(t, json.Indent(&text, a.body, "", "  "))
 	text.WriteByte('\n')
 	operationtest.Golden(t, filepath.Join("testdata", "openapi.json"), text.Bytes())
 	if a.json["openapi"] != "3.1.0" {
@@ -276,7 +277,7 @@ func TestWhatTheDescriptionListsIsAllThatThereIs(t *testing.T) {
 func TestThePageOfRESTIsMadeFromTheDescription(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "openapi.json"))
-	must(t, err)
+	must.Do(t, err)
 	type operation struct {
 		Summary, Description, Method, Path string
 		Tags                               []string
@@ -284,7 +285,7 @@ func TestThePageOfRESTIsMadeFromTheDescription(t *testing.T) {
 	var described struct {
 		Paths map[string]map[string]operation `json:"paths"`
 	}
-	must(t, json.Unmarshal(text, &described))
+	must.Do(t, json.Unmarshal(text, &described))
 	var all []operation
 	for path, methods := range described.Paths {
 		for method, o := range methods {
@@ -362,7 +363,7 @@ func TestPagesAndDescriptionSpeakPlainly(t *testing.T) {
 	}
 	for _, file := range append(append(files, notes...), "testdata/openapi.json") {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		must.Do(t, err)
 		for n, line := range strings.Split(string(text), "\n") {
 			if found := riddles().FindString(line); found != "" {
 				t.Errorf("%s:%d says %q", file, n+1, found)

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // withDefinitions makes a world whose toolset definitions is enabled, over a project and a user's registry with these
@@ -150,9 +151,9 @@ func publish(t *testing.T, registry, name, version, more string) {
 		"s/SKILL.md": "Do.",
 	})
 	archive, err := packages.Pack(source)
-	must(t, err)
+	must.Do(t, err)
 	packed, err := packages.Unpack(archive)
-	must(t, err)
+	must.Do(t, err)
 	if _, err := (packages.Registry{Name: "team", Dir: registry}).Publish(t.Context(), packed.Manifest, archive, "latest",
 		time.Now()); err != nil {
 		t.Fatal(err)
@@ -204,7 +205,7 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 	operationtest.WriteFiles(t, root, map[string]string{"project/.aam/packages/base/s/SKILL.md": "Evil."})
 	has("/catalogue/packages", "files changed")
 	has("/catalogue/package?name=base", "files changed", "s/SKILL.md")
-	must(t, os.RemoveAll(registry))
+	must.Do(t, os.RemoveAll(registry))
 	has("/catalogue/packages", "team", "cannot be read", "in no registry", "@ops/top")
 }
 

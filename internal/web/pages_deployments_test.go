@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/packages"
 	"github.com/claudeops/claudeops/internal/records/record"
 	engine "github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // deployments is a service over folders of the test.
@@ -44,14 +45,14 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 			"source: {local_path: {path: b.md}}}\n",
 	})
 	git, err := exec.LookPath("git")
-	must(t, err)
+	must.Do(t, err)
 	service := deploy.NewService(deploy.Settings{
 		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "home"), Folder: filepath.Join(dir, "project"),
 		Git: deploy.GitCommand{Path: git, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now,
 	})
 	for _, profile := range []string{"first", "default"} {
 		_, done, err := service.Apply(t.Context(), deploy.Request{Profile: profile}, engine.Approval{}, false)
-		must(t, err)
+		must.Do(t, err)
 		if first == "" {
 			first = done.ID
 		}
@@ -86,7 +87,7 @@ func TestDriftIsProposedOnThePage(t *testing.T) {
 	file := filepath.Join(root, "a.md")
 	repo := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(root))), "agentpack", "repo")
 	for _, args := range [][]string{{"init", "-q"}, {"remote", "add", "origin", "https://git.example.org/joe/rules.git"}} {
-		must(t, exec.Command("git", append([]string{"-C", repo}, args...)...).Run())
+		must.Do(t, exec.Command("git", append([]string{"-C", repo}, args...)...).Run())
 	}
 	w.page("/deployments", 200).has("Propose as a pull request")
 	form := url.Values{"path": {file}, "title": {"Better"}, "why": {"seen"}}

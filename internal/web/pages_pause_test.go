@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/admin"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // pausingWorld is a world whose server can pause, with an operator and a reader.
@@ -111,6 +112,6 @@ func (w *world) refusedForm(a reply, status int) {
 func (w *world) paused() int {
 	w.Helper()
 	last, err := w.store.Pauses().Pauses(context.Background())
-	must(w, err)
+	must.Do(w, err)
 	return len(last)
 }

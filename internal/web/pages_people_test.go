@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -93,9 +94,9 @@ func (w *world) begin(next string) (back *url.URL, kept *http.Cookie) {
 		w.Fatalf("%d %v: %s", a.StatusCode, a.Header, a.body)
 	}
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, a.Header.Get("Location"), http.NoBody)
-	must(w, err)
+	must.Do(w, err)
 	at, err := http.DefaultTransport.RoundTrip(req)
-	must(w, err)
+	must.Do(w, err)
 	_ = at.Body.Close()
 	if back, err = url.Parse(at.Header.Get("Location")); err != nil {
 		w.Fatal(err)
@@ -262,7 +263,7 @@ func TestStrangersHaveTheProviderAskedNothing(t *testing.T) {
 	back, kept := w.begin("/")
 	flow, err := json.Marshal(map[string]any{"provider": "gitea", "next": "/", "until": w.Now().Add(time.Hour).Unix(),
 		"flow": map[string]string{"state": "s", "nonce": "n", "verifier": strings.Repeat("v", 43)}})
-	must(t, err)
+	must.Do(t, err)
 	made := &http.Cookie{Name: kept.Name, Value: base64.RawURLEncoding.EncodeToString(flow)}
 	for range 60 {
 		if a := w.get("/sign-in/callback/gitea?code=a&state=s", fromElsewhere, cookies(made)); a.StatusCode < 400 {

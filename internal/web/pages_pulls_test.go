@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
@@ -240,7 +241,7 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 func pattern(t *testing.T, text string) policy.RepoPattern {
 	t.Helper()
 	p, err := policy.ParseRepoPattern(text)
-	must(t, err)
+	must.Do(t, err)
 	return p
 }
 

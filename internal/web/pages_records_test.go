@@ -22,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/views"
 )
 
@@ -148,7 +149,7 @@ func (w *world) exported() (rows []record.AuditEntry) {
 	}
 	for line := range bytes.Lines(a.body) {
 		var e record.AuditEntry
-		must(w, json.Unmarshal(line, &e))
+		must.Do(w, json.Unmarshal(line, &e))
 		rows = append(rows, e)
 	}
 	return rows
@@ -208,7 +209,7 @@ func TestAnAddressThatLeadsNowhereKeepsTheNavigationAndOffersASearch(t *testing.
 func TestWithoutAConfigurationThePageOfDeploymentsSaysHowToBegin(t *testing.T) {
 	t.Parallel()
 	w, dir, _ := deployedWorld(t)
-	must(t, os.Remove(filepath.Join(dir, "../../../agentpack/repo/agentpack.yaml")))
+	must.Do(t, os.Remove(filepath.Join(dir, "../../../agentpack/repo/agentpack.yaml")))
 	d := w.page("/deployments", 200)
 	d.has("Nothing is set up to be deployed yet", "claudeops deploy init", "claudeops deploy plan",
 		"claudeops deploy apply --yes")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/views"
 )
 
@@ -95,7 +96,7 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 		}},
 	})
 	noted := []string{"checks/backup.md: 41 min"}
-	must(t, w.note("run-2", ended, noted))
+	must.Do(t, w.note("run-2", ended, noted))
 	w.page("/sessions", 200).has("Journal", noted[0])
 	d := w.page("/sessions/run-2", 200)
 	d.has("Noted for later sessions", noted[0], "Still open dns-slow tier 2, now, pull request", "demo/home-cluster#1")
@@ -168,7 +169,7 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 				{Key: evil, Tier: 2, Sessions: []string{"run-1"}, Pulls: []string{evil}},
 			}},
 	})
-	must(t, w.note("run-1", w.Now(), []string{evil}))
+	must.Do(t, w.note("run-1", w.Now(), []string{evil}))
 	w.said("run-1", 1, sessions.Event{Kind: evil[:50], Tool: evil[:50], Text: evil})
 	for _, target := range []string{"/sessions", "/sessions/run-1", "/"} {
 		d := w.page(target, 200) // and what wellFormed says

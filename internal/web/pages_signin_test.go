@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {
@@ -247,7 +248,7 @@ func TestNobodySignsInAnewWhileTheRulesCannotBeRead(t *testing.T) {
 	token := w.token("operator", 3, access.AllScopes()...)
 	w.build()
 	code, err := w.web.Access.OneTimeCode(t.Context(), token)
-	must(t, err)
+	must.Do(t, err)
 	cookie := w.signIn(token)
 	w.flow.Authority.Unknown = "policy.yaml: line 3: nonsense"
 	refused := w.do("POST", "/sign-in", `{"token":"`+token+`"}`)

@@ -21,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/ops/places"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // submit sends a form from our own origin.
@@ -327,7 +328,7 @@ func (w *world) read(a reply, target string, status int) document {
 		w.Fatalf("%s: %d %s: %s", target, a.StatusCode, a.Header.Get("Content-Type"), a.body)
 	}
 	root, err := html.Parse(bytes.NewReader(a.body))
-	must(w, err)
+	must.Do(w, err)
 	d := document{TB: w.TB, root: root}
 	d.path, _, _ = strings.Cut(target, "?")
 	var text strings.Builder
@@ -600,7 +601,7 @@ func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 	}
 	w.record(a)
 	a.RequestID, a.Outcome, a.Code = "evil-2", record.OutcomeDryRun, ""
-	must(t, w.store.Ledger.Record(t.Context(), a, &p))
+	must.Do(t, w.store.Ledger.Record(t.Context(), a, &p))
 	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
 	hosted := w.fake.World(t, repo)
 	hosted.Push("claude-ops/fix/x", providertest.File{Path: "checks/z.md", Content: evil})

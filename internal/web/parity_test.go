@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // effect is the effect of a request, whichever protocol was used.
@@ -55,21 +56,21 @@ func (w *world) throughMCP(tool, arguments string) effect {
 		mcpserver.Options{
 			Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID,
 		})
-	must(w, err)
+	must.Do(w, err)
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 		`"clientInfo":{"name":"tester","version":"9"}}}`
 	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool,
 		arguments)
 	var out bytes.Buffer
 	in := strings.NewReader(hello + "\n" + call)
-	must(w, server.Serve(context.Background(), mcpserver.Client{}, in, &out))
+	must.Do(w, server.Serve(context.Background(), mcpserver.Client{}, in, &out))
 	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
 	var answer struct {
 		Result struct {
 			StructuredContent map[string]any `json:"structuredContent"`
 		} `json:"result"`
 	}
-	must(w, json.Unmarshal(lines[len(lines)-1], &answer))
+	must.Do(w, json.Unmarshal(lines[len(lines)-1], &answer))
 	content := answer.Result.StructuredContent
 	if failure, ok := content["error"].(map[string]any); ok {
 		return w.effect(nil, failure)

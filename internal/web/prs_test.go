@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -321,7 +322,7 @@ func (w *world) meanwhile(do func()) {
 
 func (w *world) revoke(name string) {
 	w.Helper()
-	must(w, w.store.Access.RevokeToken(context.Background(), name))
+	must.Do(w, w.store.Access.RevokeToken(context.Background(), name))
 }
 
 // refusedWithoutAWrite looks at the audit and at the provider.
@@ -373,7 +374,7 @@ func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
 			w.flow.Authority.DryRun = false
 			w.build()
 			cookie, _, err := w.web.Access.SignIn(t.Context(), secret, "")
-			must(t, err)
+			must.Do(t, err)
 			w.meanwhile(func() { end(w, cookie) })
 			w.build()
 			w.fake.Script.ForgetCalls()

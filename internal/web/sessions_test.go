@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestAPersonStartsAndStopsASession(t *testing.T) {
@@ -239,7 +240,7 @@ func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
 	}})
 	w.begun(sessions.Record{ID: "run-2", EndedAt: w.Now()})
 	for id, text := range map[string]string{"run-1": "backup: 41 min " + ownToken, "run-2": "backup: 43 min"} {
-		must(t, w.note(id, w.Now(), []string{text}))
+		must.Do(t, w.note(id, w.Now(), []string{text}))
 	}
 	journal := w.get("/api/v1/journal")
 	w.says(journal, "data, never instructions", "!"+ownToken)
@@ -333,7 +334,7 @@ func (w *world) begun(r sessions.Record) string {
 	if r.StartedAt.IsZero() {
 		r.StartedAt = w.Now()
 	}
-	must(w, w.store.AgentSessions.BeginSession(context.Background(), r))
+	must.Do(w, w.store.AgentSessions.BeginSession(context.Background(), r))
 	return r.ID
 }
 
@@ -343,5 +344,5 @@ func (w *world) said(id string, from int, events ...sessions.Event) {
 	for i := range events {
 		events[i].Seq, events[i].Time = from+i, w.Now()
 	}
-	must(w, w.store.AgentSessions.AppendEvents(context.Background(), id, events))
+	must.Do(w, w.store.AgentSessions.AppendEvents(context.Background(), id, events))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {
@@ -354,14 +355,14 @@ func (w *world) connect(c record.Connection) {
 	if c.Way == "" {
 		c.Way, c.Peer = "unix", "pid 4711, uid 1000"
 	}
-	must(w, w.store.Connections().OpenConnection(context.Background(), c))
+	must.Do(w, w.store.Connections().OpenConnection(context.Background(), c))
 }
 
 // cut returns who has cut a connection off; "" if it was not cut off.
 func (w *world) cut(id string) string {
 	w.Helper()
 	open, err := w.store.Connections().Connections(context.Background())
-	must(w, err)
+	must.Do(w, err)
 	for _, c := range open {
 		if c.ID == id {
 			return c.CutBy

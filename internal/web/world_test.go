@@ -33,6 +33,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
@@ -184,7 +185,7 @@ func (w *world) build() {
 	})
 	w.web.Agents.Tokens, w.web.Agents.Programs = w.agentTokens(), w.programs()
 	server, err := web.New(w.web)
-	must(w, err)
+	must.Do(w, err)
 	w.handler = server
 }
 
@@ -199,7 +200,7 @@ func (w *world) instead(name string, handle operation.Handler) {
 		}
 	}
 	server, err := web.New(w.web)
-	must(w, err)
+	must.Do(w, err)
 	w.handler = server
 }
 
@@ -219,18 +220,10 @@ func (w *world) agentToken(name string, tier gitprovider.Tier) string {
 func (w *world) insert(t access.Token) string {
 	w.Helper()
 	secret, err := access.NewSecret(rand.Reader)
-	must(w, err)
+	must.Do(w, err)
 	t.ID, t.Hash, t.CreatedAt = "id-"+t.Name, access.Hash(secret), w.Now()
-	must(w, w.store.Access.InsertToken(context.Background(), t))
+	must.Do(w, w.store.Access.InsertToken(context.Background(), t))
 	return secret
-}
-
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // reply is an answer of the server.
@@ -340,14 +333,14 @@ func (w *world) says(a reply, texts ...string) {
 func (w *world) attempts() []record.RecordedAttempt {
 	w.Helper()
 	rows, err := w.store.Audit.Page(context.Background(), record.AuditQuery{Limit: 1000})
-	must(w, err)
+	must.Do(w, err)
 	return rows
 }
 
 // record puts a row into the audit.
 func (w *world) record(a record.Attempt) {
 	w.Helper()
-	must(w, w.store.Ledger.Record(context.Background(), a, nil))
+	must.Do(w, w.store.Ledger.Record(context.Background(), a, nil))
 }
 
 // opened has somebody open a pull request, and returns the id of the proposal.
@@ -451,7 +444,7 @@ func (w *world) listening(change func(*http.Server)) *httptest.Server {
 func newProxy(t testing.TB, to string) *httptest.Server {
 	t.Helper()
 	at, err := url.Parse(to)
-	must(t, err)
+	must.Do(t, err)
 	transport := &http.Transport{} // of its own: each httptest.Server that is closed closes connections of the default one
 	p := httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Transport: transport,
@@ -488,6 +481,6 @@ func (m message) code() string {
 func (w *world) pulls() int {
 	w.Helper()
 	open, err := w.fake.ListOpen(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, "")
-	must(w, err)
+	must.Do(w, err)
 	return len(open)
 }

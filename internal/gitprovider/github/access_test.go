@@ -24,6 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestReviewersAndAssigneesAreNamed(t *testing.T) {
@@ -34,10 +35,10 @@ func TestReviewersAndAssigneesAreNamed(t *testing.T) {
 	pr := s.propose(branch)
 	for range 2 {
 		s.same("requests", s.cost(func() {
-			must(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"ann", "octo/ops"}, []string{"Bob"}))
+			must.Do(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"ann", "octo/ops"}, []string{"Bob"}))
 		}), 2)
 	}
-	s.same("requests for nobody", s.cost(func() { must(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, nil, nil)) }), 0)
+	s.same("requests for nobody", s.cost(func() { must.Do(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, nil, nil)) }), 0)
 }
 
 func TestNamesThatGitHubDoesNotTakeAreTold(t *testing.T) {
@@ -80,7 +81,7 @@ func TestATeamThatTheTokenMayNotSeeIsSaidToBeThat(t *testing.T) {
 func (s *scene) examine(base string, labels ...string) gitprovider.Access {
 	s.t.Helper()
 	access, err := s.p.Examine(s.t.Context(), s.Ref(), base, labels)
-	must(s.t, err)
+	must.Do(s.t, err)
 	return access
 }
 
@@ -239,7 +240,7 @@ func TestExamineFindsWhatAFineGrainedTokenLacksWithoutWriting(t *testing.T) {
 			s.same("scopes", access.Scopes, []string(nil))
 			s.same("branches", s.Branches(), before)
 			prs, err := s.p.ListOpen(t.Context(), s.Ref(), "")
-			must(t, err)
+			must.Do(t, err)
 			s.same("pull requests", len(prs), 0)
 		})
 	}
@@ -281,7 +282,7 @@ func TestAPingTellsWhetherGitHubServesUs(t *testing.T) {
 			}
 			err := setup(t, root, secret).Ping(t.Context())
 			if tt.code == "" {
-				must(t, err)
+				must.Do(t, err)
 				return
 			}
 			if e := wantCode(t, err, tt.code); strings.Contains(e.Error(), secret) {
@@ -303,7 +304,7 @@ func TestAPingOfAGitHubThatHangsEndsWithItsDeadline(t *testing.T) {
 // keeps the contract.
 func TestTheManifestAsksForWhatTheAppNeeds(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "providers.md"))
-	must(t, err)
+	must.Do(t, err)
 	found := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(text)
 	if found == nil {
 		t.Fatal("docs/guides/providers.md has no manifest")
@@ -313,7 +314,7 @@ func TestTheManifestAsksForWhatTheAppNeeds(t *testing.T) {
 		Public      bool
 		Hook        struct{ Active bool } `json:"hook_attributes"`
 	}
-	must(t, json.Unmarshal(found[1], &manifest))
+	must.Do(t, json.Unmarshal(found[1], &manifest))
 	want := appPermissions()
 	want["metadata"] = "read"
 	if diff := cmp.Diff(want, manifest.Permissions); diff != "" || manifest.Public || manifest.Hook.Active {
@@ -324,9 +325,9 @@ func TestTheManifestAsksForWhatTheAppNeeds(t *testing.T) {
 			want["members"] = "read"
 		}
 		made, err := json.Marshal(githubapp.NewManifest("a-name-that-is-longer-than-GitHub-takes", "http://127.0.0.1:1/x", members))
-		must(t, err)
+		must.Do(t, err)
 		var ours map[string]any
-		must(t, json.Unmarshal(made, &ours))
+		must.Do(t, json.Unmarshal(made, &ours))
 		permissions, _ := ours["default_permissions"].(map[string]any)
 		got := map[string]string{}
 		for name, level := range permissions {
@@ -342,13 +343,13 @@ func TestTheManifestAsksForWhatTheAppNeeds(t *testing.T) {
 func TestACodeIsExchangedForAnApp(t *testing.T) {
 	s := fakegithub.New(t)
 	web, err := url.Parse(s.URL() + "/")
-	must(t, err)
+	must.Do(t, err)
 	manifest, err := json.Marshal(githubapp.NewManifest("claude-ops-joe", s.URL()+"/back", false))
-	must(t, err)
+	must.Do(t, err)
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	posted, err := browser.PostForm(githubapp.NewAppPage(web, "", "the-state").String(),
 		url.Values{"manifest": {string(manifest)}})
-	must(t, err)
+	must.Do(t, err)
 	_ = posted.Body.Close()
 	back, err := posted.Location()
 	if err != nil || back.Query().Get("state") != "the-state" || back.Path != "/back" {
@@ -357,7 +358,7 @@ func TestACodeIsExchangedForAnApp(t *testing.T) {
 	var log bytes.Buffer
 	client, err := transport.New(transport.Options{Name: "github", Base: web,
 		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	code := back.Query().Get("code")
 	made, err := githubapp.Exchange(t.Context(), client, web, code)

@@ -23,6 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // appScene is a scene in which the provider acts as a GitHub App.
@@ -193,7 +194,7 @@ func TestTeamsAreAskedWithATokenOfTheirOwn(t *testing.T) {
 	}
 	details := func() (asked []string, assigned []string) {
 		d, err := s.p.Details(t.Context(), s.Ref(), pr.Number)
-		must(t, err)
+		must.Do(t, err)
 		return d.Requested, d.Assignees
 	}
 	asked, assigned := details()
@@ -204,7 +205,7 @@ func TestTeamsAreAskedWithATokenOfTheirOwn(t *testing.T) {
 		}
 	}
 	s.app(func(a *fakegithub.App) { a.Permissions["members"] = "read" })
-	must(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"octo/ops"}, nil))
+	must.Do(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"octo/ops"}, nil))
 	asked, _ = details()
 	s.same("asked with it", asked, []string{"ann", "octo/ops"})
 	s.same("tokens that may read members", s.membersTokens(), 1)
@@ -223,7 +224,7 @@ func TestARevokedTokenIsReplacedAtOnce(t *testing.T) {
 	s := newAppScene(t)
 	req := s.request("claude-ops/fix/x")
 	// has the writing token made
-	must(t, s.p.Label(t.Context(), s.Ref(), s.OpenPR("main", "X"), []string{gitprovider.LabelOurs}))
+	must.Do(t, s.p.Label(t.Context(), s.Ref(), s.OpenPR("main", "X"), []string{gitprovider.LabelOurs}))
 	revoked := s.s.AppTokens()
 	s.s.RevokeAppTokens()
 	s.a.now = s.a.now.Add(time.Minute) // a new one would be kept
@@ -241,7 +242,7 @@ func TestARevokedTokenIsReplacedAtOnce(t *testing.T) {
 
 func TestWhatAnAppLacksIsSaid(t *testing.T) {
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
+	must.Do(t, err)
 	tests := map[string]struct {
 		change    func(s *appScene)
 		filesRead bool // a token was made before
@@ -358,7 +359,7 @@ func TestARenamedRepositoryIsFoundByTheAppToo(t *testing.T) {
 	s := newAppScene(t)
 	s.configure(func(set *fakegithub.Settings) { set.RenamedFrom = []string{"octo/former"} })
 	tip, err := s.p.BranchTip(t.Context(), gitprovider.RepoRef{Owner: "octo", Name: "former"}, "main")
-	must(t, err)
+	must.Do(t, err)
 	if tip == "" {
 		t.Error("no tip")
 	}
@@ -368,7 +369,7 @@ func TestAnAppsKeyMayBeReplaced(t *testing.T) {
 	s := newAppScene(t)
 	s.look("checks/disk.md")
 	next, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
+	must.Do(t, err)
 	s.app(func(a *fakegithub.App) { a.Key = &next.PublicKey })
 	s.a.now = s.a.now.Add(time.Hour)
 	_, err = s.p.Snapshot(t.Context(), s.query("checks/disk.md"))
@@ -380,7 +381,7 @@ func TestAnAppsKeyMayBeReplaced(t *testing.T) {
 func TestExamineShowsWhatTheInstallationGrants(t *testing.T) {
 	s := newAppScene(t)
 	access, err := s.p.Examine(t.Context(), s.Ref(), "", []string{"claude-ops"})
-	must(t, err)
+	must.Do(t, err)
 	if access.User != "claude-ops[bot]" || access.CanPush == nil || !*access.CanPush || access.Installation == nil {
 		t.Fatalf("got %+v", access)
 	}
@@ -394,14 +395,14 @@ func TestExamineShowsWhatTheInstallationGrants(t *testing.T) {
 	if access, err = s.p.Examine(t.Context(), s.Ref(), "", nil); err != nil || access.CanPush == nil || *access.CanPush {
 		t.Errorf("with contents to be read alone: %+v, %v", access, err)
 	}
-	must(t, s.p.Ping(t.Context()))
+	must.Do(t, s.p.Ping(t.Context()))
 	s.a.key.value = "no key"
 	wantCode(t, s.p.Ping(t.Context()), fault.ProviderDisabled)
 }
 
 func TestKeysAreReadAsGitHubGivesThem(t *testing.T) {
 	small, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // to be refused
-	must(t, err)
+	must.Do(t, err)
 	lines := strings.SplitAfter(strings.TrimSpace(pemOf(appKey())), "\n")
 	for name, tt := range map[string]struct{ text, says string }{
 		"as it is":         {pemOf(appKey()), ""},
@@ -441,14 +442,14 @@ func pemOf(key *rsa.PrivateKey) string {
 func pkcs8Of(t *testing.T, key any) string {
 	t.Helper()
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	must(t, err)
+	must.Do(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
 }
 
 func ellipticPEM(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	must.Do(t, err)
 	return pkcs8Of(t, key)
 }
 
@@ -481,7 +482,7 @@ func (a *appSetup) clock() time.Time { return a.now }
 func setupApp(t testing.TB, s *fakegithub.Server, change ...func(*github.Options)) *appSetup {
 	t.Helper()
 	base, err := url.Parse(s.URL())
-	must(t, err)
+	must.Do(t, err)
 	a := &appSetup{key: &given{pemOf(appKey())}, learnt: map[string]bool{}, now: time.Now()}
 	s.SetApp(fakegithub.App{
 		ID: "12345", Slug: "claude-ops", Key: &appKey().PublicKey, Permissions: appPermissions(), Now: a.clock,
@@ -492,7 +493,7 @@ func setupApp(t testing.TB, s *fakegithub.Server, change ...func(*github.Options
 			Name: github.Name, Variables: transport.Variables{Token: tokenName, Address: "GITHUB_API_URL"}, Base: base,
 			Clock: transport.Clock{Now: a.clock, Sleep: noWait}, Credential: credential,
 		})
-		must(t, err)
+		must.Do(t, err)
 		t.Cleanup(out.CloseIdleConnections)
 		return out
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // The design allows a create_pr seven requests, whatever the number of files. All of these follow one another.
@@ -115,7 +116,7 @@ func TestPullRequestsOfOthersCostAtMostTheOneRequestThatReadsOurs(t *testing.T) 
 		s.same("requests", s.cost(func() {
 			var err error
 			snapshot, err = s.p.Snapshot(t.Context(), q)
-			must(t, err)
+			must.Do(t, err)
 		}), wantRequests)
 		s.same("not looked at", snapshot.ForeignUnread, wantUnread)
 		s.same("looked at", len(snapshot.Foreign), others-wantUnread)
@@ -170,7 +171,7 @@ func (s *listScene) open(all int) {
 // edit changes a pull request as somebody at GitHub would.
 func (s *listScene) edit(number int, change func(pr *memhost.PR)) {
 	s.t.Helper()
-	must(s.t, s.s.Host().Act(s.Ref(), func(r *memhost.Repo) error { change(r.PR(number)); return nil }))
+	must.Do(s.t, s.s.Host().Act(s.Ref(), func(r *memhost.Repo) error { change(r.PR(number)); return nil }))
 	s.configure(func(*fakegithub.Settings) {}) // has the change dated
 }
 
@@ -180,7 +181,7 @@ func (s *listScene) exact(when string, cost int) {
 	var got []gitprovider.PullRequest
 	s.same("requests "+when, s.cost(func() { got = s.list() }), cost)
 	fresh, err := setup(s.t, s.s.URL(), s.s.Token()).ListOpen(s.t.Context(), s.Ref(), gitprovider.LabelOurs)
-	must(s.t, err)
+	must.Do(s.t, err)
 	s.same("list "+when, got, fresh)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const branch = "claude-ops/fix/one"
@@ -33,16 +34,16 @@ func TestBranchesOfAnOldServerAreReachedByTheirIDs(t *testing.T) {
 	q := s.query("playbooks/restart.md")
 	q.Base = branch
 	snapshot, err := s.p.Snapshot(t.Context(), q)
-	must(t, err)
+	must.Do(t, err)
 	req := gitprovider.CommitRequest{Snapshot: snapshot, Branch: branch, Message: "More",
 		Changes: providertest.ChangeSet(t, exec)}
 	made, err := s.p.Append(t.Context(), req)
-	must(t, err)
+	must.Do(t, err)
 	s.same("tip", s.Branches()[branch], made.ID)
 	_, err = s.p.Append(t.Context(), req) // the branch has moved
 	wantCode(t, err, fault.Conflict)
 	wantCode(t, s.p.DeleteBranch(t.Context(), s.Ref(), branch, pr.HeadCommit), fault.Conflict)
-	must(t, s.p.DeleteBranch(t.Context(), s.Ref(), branch, made.ID))
+	must.Do(t, s.p.DeleteBranch(t.Context(), s.Ref(), branch, made.ID))
 	s.gone(branch)
 }
 
@@ -190,7 +191,7 @@ func TestACommitByGitDataMixesAllActions(t *testing.T) {
 		providertest.Create("checks/new.md", "# New\n"))
 	other := setup(t, s.s.URL(), s.s.Token()) // one that has not read the repository
 	made, err := other.Commit(t.Context(), req)
-	must(t, err)
+	must.Do(t, err)
 	s.same("files", s.Files(made.ID), []memhost.File{
 		{Path: "README.md", Kind: gitprovider.KindFile, Content: "# Home\n"},
 		{Path: "checks/new.md", Kind: gitprovider.KindFile, Content: "# New\n"},
@@ -215,13 +216,13 @@ func TestABranchIsDeletedOnlyAtItsExpectedTip(t *testing.T) {
 		s := newScene(t)
 		made := s.commit(branch)
 		s.before("updateRefs", func(repo *memhost.Repo) { delete(repo.Branches, branch) })
-		must(t, s.p.DeleteBranch(ctx, s.Ref(), branch, made.ID))
+		must.Do(t, s.p.DeleteBranch(ctx, s.Ref(), branch, made.ID))
 	})
 	t.Run("and a lost answer is settled by looking", func(t *testing.T) {
 		s := newScene(t)
 		made := s.commit(branch)
 		s.s.Faults().Plan(holding("updateRefs("), httpfault.Fault{Kind: httpfault.ResetAfter})
-		must(t, s.p.DeleteBranch(ctx, s.Ref(), branch, made.ID))
+		must.Do(t, s.p.DeleteBranch(ctx, s.Ref(), branch, made.ID))
 	})
 	t.Run("and a refusal is told", func(t *testing.T) {
 		s := newScene(t)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/system/transport"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // TestLive walks through everything that the adapter does on a real GitHub; see liveSettings. It makes one private
@@ -14,7 +15,7 @@ import (
 // write.
 func TestLive(t *testing.T) {
 	set, err := liveSettingsFrom(os.Getenv)
-	must(t, err)
+	must.Do(t, err)
 	requests := walk(t, set, transport.Sleep)
 	if t.Logf("%d requests", requests); requests >= maxLiveRequests {
 		t.Errorf("that is more than %d", maxLiveRequests)

@@ -25,6 +25,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // liveSettings say on which GitHub, and as whom, to walk.
@@ -73,7 +74,7 @@ func walk(t testing.TB, set liveSettings, sleep func(context.Context, time.Durat
 		Limits:  transport.Limits{WritePause: time.Second, Retries: 4, MaxRetryAfter: 10 * time.Minute},
 		Observe: func(string, time.Duration) { requests.Add(1) },
 	})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	w := &walker{TB: t, set: set, client: client, sleep: sleep,
 		p: github.New(
@@ -113,20 +114,20 @@ func (w *walker) request(method, path string, body, into any) (status int) {
 		var in io.Reader
 		if body != nil {
 			raw, err := json.Marshal(body)
-			must(w, err)
+			must.Do(w, err)
 			in = bytes.NewReader(raw)
 		}
 		req, err := http.NewRequestWithContext(ctx, method,
 			transport.URL(w.set.api, strings.Split(path, "/")...).String(), in)
-		must(w, err)
+		must.Do(w, err)
 		resp, err := w.client.Client().Do(req)
-		must(w, err)
+		must.Do(w, err)
 		answer, err := io.ReadAll(resp.Body)
-		must(w, errors.Join(err, resp.Body.Close()))
+		must.Do(w, errors.Join(err, resp.Body.Close()))
 		status = resp.StatusCode
 		if status < 300 {
 			if into != nil {
-				must(w, json.Unmarshal(answer, into))
+				must.Do(w, json.Unmarshal(answer, into))
 			}
 			return status
 		}
@@ -177,7 +178,7 @@ func (w *walker) begin() {
 		}
 		w.sleep(w.Context(), 2*time.Second)
 	}
-	must(w, err)
+	must.Do(w, err)
 	var tree, commit struct{ SHA string }
 	w.rest(http.MethodPost, w.at("git/trees"), map[string]any{"base_tree": tip, "tree": []any{
 		map[string]any{"path": "checks/disk.md", "mode": "100644", "type": "blob", "content": "# Disk\n"},
@@ -192,12 +193,12 @@ func (w *walker) begin() {
 func (w *walker) examine() {
 	w.Helper()
 	access, err := w.p.Examine(w.Context(), w.repo, "", []string{gitprovider.LabelOurs})
-	must(w, err)
+	must.Do(w, err)
 	if access.Base != w.base || access.CanPush == nil || !*access.CanPush || access.User == "" ||
 		!slices.Equal(access.MissingLabels, []string{gitprovider.LabelOurs}) {
 		w.Fatalf("access %+v", access)
 	}
-	must(w, w.p.Ping(w.Context()))
+	must.Do(w, w.p.Ping(w.Context()))
 }
 
 // look reads a branch, until it has a commit that the tests know of.
@@ -209,7 +210,7 @@ func (w *walker) look(base string, paths ...string) *gitprovider.Snapshot {
 	}
 	for range 10 {
 		out, err := w.p.Snapshot(w.Context(), q)
-		must(w, err)
+		must.Do(w, err)
 		if out.Tree["playbooks"].Kind == gitprovider.KindDir {
 			return out
 		}
@@ -235,25 +236,25 @@ func (w *walker) propose() {
 	ctx := w.Context()
 	made, err := w.commit(liveBranch, providertest.Create("checks/new.md", "# New\n"),
 		providertest.Update("checks/disk.md", "# Disk\n\ndf -h\n"))
-	must(w, err)
+	must.Do(w, err)
 	var seen struct{ Verification struct{ Verified bool } }
 	w.rest(http.MethodGet, w.at("git/commits/"+made.ID), nil, &seen)
 	w.Logf("the commit is signed by GitHub: %t", seen.Verification.Verified)
 	spec := gitprovider.PullRequestSpec{Repo: w.repo, Base: w.base, Head: liveBranch, Title: "Walk", Body: "Why."}
 	pr, err := w.p.OpenPullRequest(ctx, spec)
-	must(w, err)
+	must.Do(w, err)
 	again, err := w.p.OpenPullRequest(ctx, spec)
-	must(w, err)
+	must.Do(w, err)
 	if pr.Number != 1 || again.Number != 1 || pr.HeadCommit != made.ID {
 		w.Fatalf("opened %+v, then %+v", pr, again)
 	}
-	must(w, w.p.Label(ctx, w.repo, 1, []string{gitprovider.LabelOurs}))
-	must(w, w.p.Assign(ctx, w.repo, 1, nil, []string{pr.Author}))
+	must.Do(w, w.p.Label(ctx, w.repo, 1, []string{gitprovider.LabelOurs}))
+	must.Do(w, w.p.Assign(ctx, w.repo, 1, nil, []string{pr.Author}))
 	wantCode(w, w.p.Assign(ctx, w.repo, 1, []string{pr.Author}, nil), fault.NotFound) // the author reviews nothing
 	details, err := w.p.Details(ctx, w.repo, 1)
-	must(w, err)
+	must.Do(w, err)
 	list, err := w.p.ListOpen(ctx, w.repo, gitprovider.LabelOurs)
-	must(w, err)
+	must.Do(w, err)
 	if !slices.Contains(details.Labels, gitprovider.LabelOurs) || len(details.Assignees) != 1 || len(list) != 1 ||
 		!slices.Equal(list[0].Paths, []string{"checks/disk.md", "checks/new.md"}) {
 		w.Fatalf("details %+v, list %+v", details, list)
@@ -263,28 +264,28 @@ func (w *walker) propose() {
 func (w *walker) revise() {
 	w.Helper()
 	ctx := w.Context()
-	must(w, w.p.Comment(ctx, w.repo, 1, "A comment."))
+	must.Do(w, w.p.Comment(ctx, w.repo, 1, "A comment."))
 	w.rest(http.MethodPost, w.at("pulls/1/reviews"), map[string]any{"event": "COMMENT", "body": "A review."}, nil)
 	remarks, err := w.p.Remarks(ctx, w.repo, 1)
-	must(w, err)
+	must.Do(w, err)
 	if len(remarks) != 2 || !remarks[0].MayWrite || !remarks[1].MayWrite {
 		w.Fatalf("remarks %+v", remarks)
 	}
 	states, err := w.p.ReviewStates(ctx, w.repo, []int{1})
-	must(w, err)
+	must.Do(w, err)
 	if len(states) != 0 {
 		w.Fatalf("states of reviews %v", states)
 	}
 	_, err = w.p.SetText(ctx, w.repo, 1, "Walk on", "Why not.")
-	must(w, err)
+	must.Do(w, err)
 	snapshot := w.look(liveBranch, "playbooks/restart.md")
 	appended, err := w.p.Append(ctx, gitprovider.CommitRequest{
 		Snapshot: snapshot, Branch: liveBranch, Message: "Walk on",
 		Changes: providertest.ChangeSet(w, providertest.Update("playbooks/restart.md", "# Restart\n\nTwice.\n")),
 	})
-	must(w, err)
+	must.Do(w, err)
 	info, err := w.p.ReadCommit(ctx, w.repo, appended.ID)
-	must(w, err)
+	must.Do(w, err)
 	after := w.look(liveBranch, "playbooks/restart.md")
 	if !slices.Equal(info.Paths, []string{"playbooks/restart.md"}) || !after.Tree["playbooks/restart.md"].Executable {
 		w.Fatalf("the commit %+v, the file %+v", info, after.Tree["playbooks/restart.md"])
@@ -295,9 +296,9 @@ func (w *walker) merge() {
 	w.Helper()
 	ctx := w.Context()
 	status, err := w.p.Status(ctx, w.repo, 1)
-	must(w, err)
+	must.Do(w, err)
 	checks, err := w.p.Checks(ctx, w.repo, 1, status.HeadCommit)
-	must(w, err)
+	must.Do(w, err)
 	w.Logf("mergeable: %s, checks: %s", told(status.Mergeable), checks.State)
 	if status.State != gitprovider.StateOpen || status.Title != "Walk on" || len(status.Reviews) != 2 {
 		w.Fatalf("status %+v", status)
@@ -309,13 +310,13 @@ func (w *walker) merge() {
 		}
 		w.sleep(ctx, 2*time.Second)
 	}
-	must(w, err)
+	must.Do(w, err)
 	wantCode(w, w.p.DeleteBranch(ctx, w.repo, liveBranch, strings.Repeat("1", 40)), fault.Conflict)
-	must(w, w.p.DeleteBranch(ctx, w.repo, liveBranch, status.HeadCommit))
+	must.Do(w, w.p.DeleteBranch(ctx, w.repo, liveBranch, status.HeadCommit))
 	found, err := w.p.FindByHead(ctx, w.repo, liveBranch)
-	must(w, err)
+	must.Do(w, err)
 	branches, err := w.p.OurBranches(ctx, w.repo)
-	must(w, err)
+	must.Do(w, err)
 	if status.State != gitprovider.StateMerged || found == nil || found.Number != 1 || len(branches) != 0 {
 		w.Fatalf("status %+v, found %+v, branches %v", status, found, branches)
 	}
@@ -341,7 +342,7 @@ func (w *walker) refuse() {
 		Title: "None"})
 	wantCode(w, err, fault.NotFound)
 	branches, err := w.p.OurBranches(ctx, w.repo)
-	must(w, err)
+	must.Do(w, err)
 	if len(branches) != 0 {
 		w.Fatalf("branches are left: %v", branches)
 	}
@@ -391,7 +392,7 @@ func TestALiveWalkThatFailsLeavesNothing(t *testing.T) {
 				return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, row.at)
 			}, httpfault.Fault{Kind: row.kind})
 			api, err := url.Parse(s.URL())
-			must(t, err)
+			must.Do(t, err)
 			part := &stopped{TB: t}
 			part.run(func() {
 				walk(part, liveSettings{api: api, owner: s.Viewer(), token: s.Token()},
@@ -420,7 +421,7 @@ func TestTheLiveWalkTakesFewRequestsAndLeavesNothing(t *testing.T) {
 				s.Lag()
 			}
 			api, err := url.Parse(s.URL())
-			must(t, err)
+			must.Do(t, err)
 			var requests int64
 			t.Run("walk", func(t *testing.T) {
 				set := liveSettings{api: api, owner: s.Viewer(), token: s.Token()}

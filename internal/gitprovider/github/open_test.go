@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // drafts tells for each request that opened a pull request whether it asked for a draft.
@@ -24,7 +25,7 @@ func (s *scene) drafts() []bool {
 	for _, r := range s.s.Faults().Requests() {
 		if r.Method == "POST" && strings.HasSuffix(r.Path, "/pulls") {
 			var body struct{ Draft bool }
-			must(s.t, json.Unmarshal(r.Body, &body))
+			must.Do(s.t, json.Unmarshal(r.Body, &body))
 			out = append(out, body.Draft)
 		}
 	}
@@ -42,9 +43,9 @@ func TestADraftIsOpenedWhereThereAreDrafts(t *testing.T) {
 		spec := s.spec(branch)
 		spec.Draft = true
 		pr, err := s.p.OpenPullRequest(t.Context(), spec)
-		must(t, err)
+		must.Do(t, err)
 		s.same("asked for a draft", s.drafts(), row.want)
-		must(t, s.p.Label(t.Context(), s.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
+		must.Do(t, s.p.Label(t.Context(), s.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
 		s.same("list", len(s.list()), 1)
 	}
 }
@@ -56,9 +57,9 @@ func TestAnAmbiguousOpeningIsNotRepeatedAndCanBeFound(t *testing.T) {
 	_, err := s.p.OpenPullRequest(t.Context(), s.spec(branch))
 	wantCode(t, err, fault.UpstreamError)
 	found, err := s.p.FindByHead(t.Context(), s.Ref(), branch)
-	must(t, err)
+	must.Do(t, err)
 	again, err := s.p.OpenPullRequest(t.Context(), s.spec(branch))
-	must(t, err)
+	must.Do(t, err)
 	if found == nil || found.Number != 1 || again.Number != 1 {
 		t.Errorf("found %+v, again #%d; want #1 both times", found, again.Number)
 	}
@@ -182,8 +183,8 @@ func TestReviewersOfANewPullRequestAreNotBlamed(t *testing.T) {
 	s.configure(func(set *fakegithub.Settings) { set.People.Collaborators = []string{"ann"} })
 	s.commit(branch)
 	pr, err := s.p.OpenPullRequest(t.Context(), s.spec(branch))
-	must(t, err)
-	must(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"ann"}, nil))
+	must.Do(t, err)
+	must.Do(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"ann"}, nil))
 }
 
 // A process may start again, or another one look, before GitHub has caught up. What is new is known by what GitHub says
@@ -198,7 +199,7 @@ func TestWhatAnotherProcessHasJustMadeIsWaitedFor(t *testing.T) {
 			func(s *lagScene) {
 				s.commit(branch)
 				_, err := s.p.BranchTip(s.t.Context(), s.Ref(), branch)
-				must(s.t, err)
+				must.Do(s.t, err)
 			},
 			func(s *lagScene) error { _, err := s.p.OpenPullRequest(s.t.Context(), s.spec(branch)); return err }, fault.NotFound,
 		},
@@ -216,7 +217,7 @@ func TestWhatAnotherProcessHasJustMadeIsWaitedFor(t *testing.T) {
 			func(s *lagScene) { s.commit(branch) },
 			func(s *lagScene) error {
 				tip, err := s.p.BranchTip(s.t.Context(), s.Ref(), branch)
-				must(s.t, err)
+				must.Do(s.t, err)
 				_, err = s.p.ReadCommit(s.t.Context(), s.Ref(), tip)
 				return err
 			}, "",
@@ -232,7 +233,7 @@ func TestWhatAnotherProcessHasJustMadeIsWaitedFor(t *testing.T) {
 			func(s *lagScene) {
 				s.commit(branch, providertest.Delete("checks/disk.md"), providertest.Create("checks/storage.md", "# Disk\n"))
 				_, err := s.p.OpenPullRequest(s.t.Context(), s.spec(branch))
-				must(s.t, err)
+				must.Do(s.t, err)
 			},
 			func(s *lagScene) error {
 				q := s.query()
@@ -249,7 +250,7 @@ func TestWhatAnotherProcessHasJustMadeIsWaitedFor(t *testing.T) {
 			s := newLagScene(t)
 			row.made(s)
 			s.start()
-			must(t, row.do(s))
+			must.Do(t, row.do(s))
 			if len(s.waits) == 0 {
 				t.Error("it was not waited for")
 			}
@@ -272,7 +273,7 @@ func TestANewBranchIsRemovedByItsIDAlthoughItIsNotShownYet(t *testing.T) {
 	s.s.MakeOld()
 	made := s.commit(branch)
 	s.s.Faults().Plan(holding("{ id target { oid } }"), always(200, nil, `{"data":{"repository":{"ref":null}}}`))
-	must(t, s.p.DeleteBranch(t.Context(), s.Ref(), branch, made.ID))
+	must.Do(t, s.p.DeleteBranch(t.Context(), s.Ref(), branch, made.ID))
 	s.gone(branch)
 }
 
@@ -281,7 +282,7 @@ func (s *lagScene) opened() {
 	s.t.Helper()
 	s.commit(branch)
 	_, err := s.p.OpenPullRequest(s.t.Context(), s.spec(branch))
-	must(s.t, err)
+	must.Do(s.t, err)
 }
 
 // branchAlone makes the branch, and is killed before there is a commit on it.
@@ -336,7 +337,7 @@ func TestARefusalOfANewObjectIsNeverDefinite(t *testing.T) {
 			q := s.query("checks/disk.md")
 			q.Base = branch
 			snapshot, err := s.p.Snapshot(s.t.Context(), q)
-			must(s.t, err)
+			must.Do(s.t, err)
 			_, err = s.p.Append(s.t.Context(), gitprovider.CommitRequest{Snapshot: snapshot, Branch: branch, Changes: set,
 				Message: "More"})
 			return err
@@ -354,7 +355,7 @@ func TestARefusalOfANewObjectIsNeverDefinite(t *testing.T) {
 			s.commit(branch)
 			if strings.HasPrefix(row.holds, "/") && row.holds != "/pulls" {
 				_, err := s.p.OpenPullRequest(t.Context(), s.spec(branch))
-				must(t, err)
+				must.Do(t, err)
 			}
 			refuse := func(times int) {
 				for range times {

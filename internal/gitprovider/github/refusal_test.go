@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func spec() gitprovider.PullRequestSpec {
@@ -225,7 +226,7 @@ func TestALimitOfOneTokenStopsNoOther(t *testing.T) {
 				t.Errorf("retry after %v", e.RetryAfter)
 			}
 			_, err = s.p.OpenPullRequest(t.Context(), s.spec(branch)) // as if with another token
-			must(t, err)
+			must.Do(t, err)
 		})
 	}
 }
@@ -269,7 +270,7 @@ func recordedAnswer(t *testing.T, file string, at int) httpfault.Fault {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "testkit", "forgetest", "fakegithub", "testdata", "recorded",
 		file+".json"))
-	must(t, err)
+	must.Do(t, err)
 	var list []struct {
 		Response struct {
 			Status  int
@@ -277,7 +278,7 @@ func recordedAnswer(t *testing.T, file string, at int) httpfault.Fault {
 			Body    json.RawMessage
 		}
 	}
-	must(t, json.Unmarshal(raw, &list))
+	must.Do(t, json.Unmarshal(raw, &list))
 	answer := list[at].Response
 	header := http.Header{}
 	for name, value := range answer.Headers {
@@ -314,7 +315,7 @@ func TestRecordedAnswersAreUnderstood(t *testing.T) {
 			p := setup(t, root, "ghp_token", func(o *github.Options) { o.CreateLabels = func() bool { return true } })
 			err := p.Label(t.Context(), repo(), 1, []string{"Foo", "bAr", "baZ"})
 			if tt.code == "" {
-				must(t, err)
+				must.Do(t, err)
 				return
 			}
 			if f := wantCode(t, err, tt.code); !strings.Contains(f.Message, tt.says) {
@@ -334,7 +335,7 @@ func TestARecordedFileIsReadUnderAFormerName(t *testing.T) {
 		Name, SHA string
 		Size      int
 	}
-	must(t, json.Unmarshal([]byte(recordedAnswer(t, "get-content", 0).Body), &listed))
+	must.Do(t, json.Unmarshal([]byte(recordedAnswer(t, "get-content", 0).Body), &listed))
 	faults, root := script(t, http.NotFoundHandler())
 	file := fmt.Sprintf(`{"name":%q,"mode":33188,"oid":%q,"object":{"byteSize":%d,"text":null}}`, listed[0].Name,
 		listed[0].SHA, listed[0].Size)
@@ -349,7 +350,7 @@ func TestARecordedFileIsReadUnderAFormerName(t *testing.T) {
 	got, err := setup(t, root, "ghp_token").Snapshot(t.Context(), gitprovider.SnapshotQuery{
 		Repo: repo(), Paths: []gitprovider.Path{path}, Contents: true, FilesOnly: true,
 	})
-	must(t, err)
+	must.Do(t, err)
 	if string(got.Contents[path]) != "# hello-world" {
 		t.Errorf("it holds %q", got.Contents[path])
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func asUser(t testing.TB, s *fakegithub.Server) gitprovider.Provider {
@@ -77,7 +78,7 @@ func (s *scene) query(paths ...string) gitprovider.SnapshotQuery {
 func (s *scene) look(paths ...string) *gitprovider.Snapshot {
 	s.t.Helper()
 	snapshot, err := s.p.Snapshot(s.t.Context(), s.query(paths...))
-	must(s.t, err)
+	must.Do(s.t, err)
 	return snapshot
 }
 
@@ -99,7 +100,7 @@ func (s *scene) request(branch string, files ...gitprovider.FileChange) gitprovi
 func (s *scene) commit(branch string, files ...gitprovider.FileChange) gitprovider.Commit {
 	s.t.Helper()
 	made, err := s.p.Commit(s.t.Context(), s.request(branch, files...))
-	must(s.t, err)
+	must.Do(s.t, err)
 	return made
 }
 
@@ -113,8 +114,8 @@ func (s *scene) propose(branch string, files ...gitprovider.FileChange) gitprovi
 	s.t.Helper()
 	s.commit(branch, files...)
 	pr, err := s.p.OpenPullRequest(s.t.Context(), s.spec(branch))
-	must(s.t, err)
-	must(s.t, s.p.Label(s.t.Context(), s.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
+	must.Do(s.t, err)
+	must.Do(s.t, s.p.Label(s.t.Context(), s.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
 	return pr
 }
 
@@ -128,14 +129,14 @@ func proposed(t *testing.T) (*scene, gitprovider.PullRequest) {
 func (s *scene) status(number int) gitprovider.Status {
 	s.t.Helper()
 	status, err := s.p.Status(s.t.Context(), s.Ref(), number)
-	must(s.t, err)
+	must.Do(s.t, err)
 	return status
 }
 
 func (s *scene) list() []gitprovider.PullRequest {
 	s.t.Helper()
 	prs, err := s.p.ListOpen(s.t.Context(), s.Ref(), gitprovider.LabelOurs)
-	must(s.t, err)
+	must.Do(s.t, err)
 	return prs
 }
 
@@ -180,13 +181,13 @@ func (s *scene) gone(branch string) {
 func setup(t testing.TB, root, token string, change ...func(*github.Options)) *github.Provider {
 	t.Helper()
 	base, err := url.Parse(root)
-	must(t, err)
+	must.Do(t, err)
 	noWait := func(context.Context, time.Duration) {}
 	client, err := transport.New(transport.Options{
 		Name: github.Name, Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Base: base,
 		Token: token, Clock: transport.Clock{Sleep: noWait},
 	})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	opts := github.Options{API: base, Client: client, Sleep: noWait}
 	for _, c := range change {
@@ -219,11 +220,4 @@ func wantCode(t testing.TB, err error, want fault.Code) *fault.Error {
 		t.Fatalf("got %v (%T), want code %s", err, err, want)
 	}
 	return e
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("unexpected error: %v (cause: %v)", err, fault.From(err).Cause)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestContentsArriveByteForByte(t *testing.T) {
@@ -24,7 +25,7 @@ func TestContentsArriveByteForByte(t *testing.T) {
 			q := s.query("checks/disk.md")
 			q.Contents = true
 			snapshot, err := s.p.Snapshot(t.Context(), q)
-			must(t, err)
+			must.Do(t, err)
 			if got := string(snapshot.Contents[q.Paths[0]]); got != content {
 				t.Errorf("got %d bytes, want %d", len(got), len(content))
 			}
@@ -38,12 +39,12 @@ func TestARenamedRepositoryIsFollowed(t *testing.T) {
 	q := s.query("checks/disk.md")
 	q.Repo = gitprovider.RepoRef{Owner: "octo", Name: "old-cluster"}
 	snapshot, err := s.p.Snapshot(t.Context(), q)
-	must(t, err)
+	must.Do(t, err)
 	s.same("name", snapshot.Repo.String(), s.Ref().String())
 	req := s.request(branch)
 	req.Snapshot = snapshot
 	_, err = s.p.Commit(t.Context(), req)
-	must(t, err)
+	must.Do(t, err)
 	old := s.spec(branch)
 	old.Repo = q.Repo
 	_, err = s.p.OpenPullRequest(t.Context(), old) // a write to the old name is told, not repeated
@@ -89,7 +90,7 @@ func TestAPullRequestJustOpenedKnowsItsPaths(t *testing.T) {
 	s := newScene(t)
 	s.commit(branch, providertest.Delete("checks/disk.md"), providertest.Create("checks/storage.md", "# Disk\n"))
 	pr, err := s.p.OpenPullRequest(t.Context(), s.spec(branch))
-	must(t, err)
+	must.Do(t, err)
 	s.same("paths", pr.Paths, []string{"checks/disk.md", "checks/storage.md"})
 	s.same("the same as GitHub's", pr.Paths, s.status(pr.Number).Paths)
 }
@@ -108,7 +109,7 @@ func TestClosedOnesAreReadUntilTheTimeIsReached(t *testing.T) {
 	s.same("requests", s.cost(func() {
 		var err error
 		some, err = s.p.Snapshot(t.Context(), q)
-		must(t, err)
+		must.Do(t, err)
 	}), 1)
 	s.same("closed of late", len(some.Closed), 3)
 }
@@ -186,7 +187,7 @@ func TestComputeLimitsSplitTheQuestionAboutReviews(t *testing.T) {
 	s.same("requests", s.cost(func() {
 		var err error
 		states, err = s.p.ReviewStates(t.Context(), s.Ref(), numbers)
-		must(t, err)
+		must.Do(t, err)
 	}), 3)
 	s.same("states", len(states), gitprovider.MaxReviewStates)
 	s.s.LimitQueries(-1)

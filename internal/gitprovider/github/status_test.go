@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestMergeableIsAskedAgainAFewTimes(t *testing.T) {
@@ -121,7 +122,7 @@ func TestFailingChecksAreTold(t *testing.T) {
 			Description: "too long"}}}
 	})
 	got, err := s.p.Checks(t.Context(), s.Ref(), pr.Number, pr.HeadCommit)
-	must(t, err)
+	must.Do(t, err)
 	s.same("failing", got.Failing, []string{"ci", "lint"})
 	s.same("ci", []string{got.Details[0].Summary, got.Details[0].Log}, []string{"2 errors\nin a file", "the log"})
 	s.same("lint", got.Details[1].Summary, "too long")
@@ -129,7 +130,7 @@ func TestFailingChecksAreTold(t *testing.T) {
 		t.Error("the run has no page")
 	}
 	got, err = s.p.Checks(t.Context(), s.Ref(), pr.Number, strings.Repeat("1", 40))
-	must(t, err)
+	must.Do(t, err)
 	s.same("of another head", got.State, gitprovider.ChecksNone)
 }
 
@@ -148,7 +149,7 @@ func TestChecksOfAnOldHeadAreNotThoseOfTheNewOne(t *testing.T) {
 	for head, want := range map[string]gitprovider.ChecksState{pr.HeadCommit: gitprovider.ChecksFailure,
 		now.HeadCommit: gitprovider.ChecksNone} {
 		got, err := s.p.Checks(t.Context(), s.Ref(), pr.Number, head)
-		must(t, err)
+		must.Do(t, err)
 		s.same("checks of "+head, got.State, want)
 	}
 }
@@ -212,7 +213,7 @@ func TestChecksThatTheTokenMayNotSeeCountAsNotReported(t *testing.T) {
 func (s *scene) remarks(number int) []string {
 	s.t.Helper()
 	list, err := s.p.Remarks(s.t.Context(), s.Ref(), number)
-	must(s.t, err)
+	must.Do(s.t, err)
 	var out []string
 	for _, r := range list {
 		who := r.Author + " " + string(r.State)
@@ -238,7 +239,7 @@ func TestAnOpinionStandsHoweverManyAnswersFollow(t *testing.T) {
 			s.same("remarks", len(remarks), 51)
 			s.same("the first", remarks[0], "ann "+string(opinion)+"*")
 			states, err := s.p.ReviewStates(t.Context(), s.Ref(), []int{pr.Number})
-			must(t, err)
+			must.Do(t, err)
 			s.same("in a list", states, map[int]gitprovider.ReviewState{pr.Number: opinion})
 		})
 	}
@@ -263,7 +264,7 @@ func TestRightsToWriteAreAskedForAndNotGuessed(t *testing.T) {
 	s.same("requests", s.cost(func() { s.same("remarks", s.remarks(pr.Number), want) }), 1+6)
 	s.same("requests of a second look", s.cost(func() { s.remarks(pr.Number) }), 1)
 	states, err := s.p.ReviewStates(t.Context(), s.Ref(), []int{pr.Number})
-	must(t, err)
+	must.Do(t, err)
 	s.same("a reader's approval", states, map[int]gitprovider.ReviewState{})
 }
 
@@ -296,10 +297,10 @@ func TestBotsAreNamedAndStandForNoPerson(t *testing.T) {
 		set.People.Collaborators, set.People.Teams = []string{"ann", "copilot"}, []string{"ops"}
 	})
 	pr := s.propose(branch)
-	must(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"copilot", "octo/ops"}, nil))
+	must.Do(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"copilot", "octo/ops"}, nil))
 	s.Review(pr.Number, "copilot", gitprovider.ReviewCommented, "Looks good")
 	details, err := s.p.Details(t.Context(), s.Ref(), pr.Number)
-	must(t, err)
+	must.Do(t, err)
 	s.same("asked", details.Requested, []string{"copilot", "octo/ops"})
 	s.same("reviewed", details.Reviewed, []string(nil))
 	s.Comment(pr.Number, "copilot", "It is green")

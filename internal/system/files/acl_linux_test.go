@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // access is an access list as setfacl(1) would make it for a file whose owner may do everything: u and g name
@@ -181,7 +182,7 @@ func TestADefaultAccessListOpensWhatIsMadeLater(t *testing.T) {
 		t.Errorf("read only: %v", got)
 	}
 	inner := filepath.Join(folder, "inner")
-	must(t, os.Mkdir(inner, 0o755))
+	must.Do(t, os.Mkdir(inner, 0o755))
 	chmod(t, folder, 0o755) // otherwise no user can reach it
 	setList(t, inner, "default", access{group: 5, mask: 7, other: 5, u: only(anAgent, 7)})
 	if got := look(); len(got) != 1 || got[0].Path != inner || !strings.Contains(got[0].Why, "setfacl -x d:u:54321") {

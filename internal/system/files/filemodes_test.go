@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // place makes a folder with a file in it, whose parents no other user may write; the parents of t.TempDir are in /tmp,
@@ -20,14 +21,14 @@ func place(t *testing.T) (folder, file string) {
 	chmod(t, dir, 0o755)
 	folder = filepath.Join(dir, "state")
 	file = filepath.Join(folder, "mark.key")
-	must(t, os.Mkdir(folder, 0o700))
-	must(t, os.WriteFile(file, []byte("x"), 0o600))
+	must.Do(t, os.Mkdir(folder, 0o700))
+	must.Do(t, os.WriteFile(file, []byte("x"), 0o600))
 	return folder, file
 }
 
 func chmod(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
-	must(t, os.Chmod(path, mode))
+	must.Do(t, os.Chmod(path, mode))
 }
 
 func TestWhatAnotherUserCouldChange(t *testing.T) {
@@ -97,7 +98,7 @@ func TestWhatIsInAFolderAndBehindALink(t *testing.T) {
 		t.Errorf("the folder alone: %v", got)
 	}
 	link := filepath.Join(t.TempDir(), "policy.yaml")
-	must(t, os.Symlink(file, link))
+	must.Do(t, os.Symlink(file, link))
 	if got := files.FindModeProblems(anybody, []files.ModeSubject{{What: "the policy", Path: link}}); len(got) != 1 ||
 		got[0].Path != file {
 		t.Errorf("behind a link: %v", got)

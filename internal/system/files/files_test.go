@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // within fails if f takes longer than a call that waits for nothing could, on any machine.
@@ -33,24 +34,24 @@ func made(t *testing.T) (dir string, root *os.Root) {
 	t.Helper()
 	top := t.TempDir()
 	dir = filepath.Join(top, "root")
-	must(t, os.Mkdir(dir, 0o700))
-	must(t, os.WriteFile(filepath.Join(top, "outside"), []byte("secret"), 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "plain"), []byte("0123456789"), 0o600))
-	must(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
-	must(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	must.Do(t, os.Mkdir(dir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(top, "outside"), []byte("secret"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "plain"), []byte("0123456789"), 0o600))
+	must.Do(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
+	must.Do(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	for link, to := range map[string]string{
 		"inside": "plain", "out": "../outside", "absolute": filepath.Join(top, "outside"), "to-pipe": "pipe",
 		"device": "/dev/zero", "dangling": "nothing", "loop": "loop",
 	} {
-		must(t, os.Symlink(to, filepath.Join(dir, link)))
+		must.Do(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	t.Chdir(dir) // the path of a socket is short
-	must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: "socket"}))
+	must.Do(t, unix.Bind(fd, &unix.SockaddrUnix{Name: "socket"}))
 	root, err = os.OpenRoot(dir)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = root.Close() })
 	return dir, root
 }
@@ -60,7 +61,7 @@ func opened(t *testing.T) (dir string, d *files.Dir) {
 	t.Helper()
 	dir, _ = made(t)
 	d, err := files.OpenDir(dir)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return dir, d
 }
@@ -122,7 +123,7 @@ func TestWhatIsReadAtAPath(t *testing.T) {
 
 func TestWhatIsReadAtAPathThatIsNoLink(t *testing.T) {
 	dir, _ := made(t)
-	must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
+	must.Do(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
 	for name, want := range map[string]error{
 		"plain": nil, "to-folder/../plain": nil, "inside": files.ErrNotRegular, "out": files.ErrNotRegular,
 		"absolute": files.ErrNotRegular, "folder": files.ErrNotRegular,
@@ -147,16 +148,16 @@ func TestWhatIsReadAtAPathThatIsNoLink(t *testing.T) {
 		})
 	}
 	f, err := files.OpenFolderUnlinked(filepath.Join(dir, "folder"))
-	must(t, err)
+	must.Do(t, err)
 	_ = f.Close()
 }
 
 func TestFoldersThatAreListed(t *testing.T) {
 	dir, d := opened(t)
 	for _, name := range []string{"c", "a", "b"} {
-		must(t, os.Mkdir(filepath.Join(dir, "folder", name), 0o700))
+		must.Do(t, os.Mkdir(filepath.Join(dir, "folder", name), 0o700))
 	}
-	must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
+	must.Do(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
 	for _, c := range []struct {
 		name     string
 		limit    int
@@ -191,14 +192,14 @@ func TestAnAbsoluteLinkIsJudgedByWhereItEnds(t *testing.T) {
 	t.Parallel()
 	top, outside := t.TempDir(), t.TempDir()
 	for _, dir := range []string{top, outside} {
-		must(t, os.MkdirAll(filepath.Join(dir, "real"), 0o700))
-		must(t, os.WriteFile(filepath.Join(dir, "real", "a"), []byte("text"), 0o600))
+		must.Do(t, os.MkdirAll(filepath.Join(dir, "real"), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "real", "a"), []byte("text"), 0o600))
 	}
 	for name, target := range map[string]string{"in": filepath.Join(top, "real"), "out": filepath.Join(outside, "real")} {
-		must(t, os.Symlink(target, filepath.Join(top, name)))
+		must.Do(t, os.Symlink(target, filepath.Join(top, name)))
 	}
 	dir, err := files.OpenDir(top)
-	must(t, err)
+	must.Do(t, err)
 	defer func() { _ = dir.Close() }()
 	for way, read := range map[string]func(folder string) error{
 		"read":  func(folder string) error { _, _, err := dir.Read(folder+"/a", 10); return err },
@@ -226,10 +227,10 @@ func TestAnAbsoluteLinkIsJudgedByWhereItEnds(t *testing.T) {
 func TestNothingButAFolderIsOpenedAsOne(t *testing.T) {
 	dir, _ := made(t)
 	root, err := files.OpenDir(dir)
-	must(t, err)
+	must.Do(t, err)
 	defer root.Close()
-	must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
-	must(t, os.Mkdir(filepath.Join(dir, "folder", "inner"), 0o700))
+	must.Do(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
+	must.Do(t, os.Mkdir(filepath.Join(dir, "folder", "inner"), 0o700))
 	for name, want := range map[string]error{"pipe": files.ErrNotFolder, "to-pipe": files.ErrNotFolder,
 		"plain": files.ErrNotFolder, "nothing": fs.ErrNotExist, "out": nil, "socket": nil, "device": nil, "dangling": nil,
 		"loop": nil, "": nil} {
@@ -297,7 +298,7 @@ func TestModesAreExact(t *testing.T) {
 	old := unix.Umask(0o077)
 	t.Cleanup(func() { unix.Umask(old) })
 	shared := filepath.Join(dir, "shared")
-	must(t, files.Mkdir(shared, 0o750), files.Create(filepath.Join(shared, "file"), []byte("x"), 0o640),
+	must.Do(t, files.Mkdir(shared, 0o750), files.Create(filepath.Join(shared, "file"), []byte("x"), 0o640),
 		files.Replace(filepath.Join(shared, "other"), nil, 0o644))
 	for name, want := range map[string]fs.FileMode{"": fs.ModeDir | 0o750, "file": 0o640, "other": 0o644} {
 		if info, err := files.Stat(filepath.Join(shared, name)); err != nil || info.Mode() != want {
@@ -319,7 +320,7 @@ func TestModesAreExact(t *testing.T) {
 
 func TestATemporaryFolderIsPrivate(t *testing.T) {
 	temp, err := files.MakeTemporary(t.TempDir(), "ours-")
-	must(t, err)
+	must.Do(t, err)
 	path, err := temp.Write("file", []byte("x"))
 	if err != nil || filepath.Dir(path) != temp.Path {
 		t.Errorf("%s, %v", path, err)
@@ -340,7 +341,7 @@ func TestATemporaryFolderIsPrivate(t *testing.T) {
 func TestPathsWithoutLinks(t *testing.T) {
 	dir, _ := made(t)
 	dir = files.Resolve(dir)
-	must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
+	must.Do(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
 	for path, want := range map[string]string{
 		"plain": "plain", "inside": "plain", "to-folder/x/y": "folder/x/y", "to-folder/../plain": "plain",
 		"nothing/x": "nothing/x", "dangling": "dangling", "out": "../outside", "loop": "loop",
@@ -354,7 +355,7 @@ func TestPathsWithoutLinks(t *testing.T) {
 func TestPatternsCountBelowTheFolderOnly(t *testing.T) {
 	top := filepath.Join(t.TempDir(), `odd[x]*\`)
 	for _, name := range []string{"a/one.git", "b/two", "a.git"} {
-		must(t, os.MkdirAll(filepath.Join(top, name), 0o700))
+		must.Do(t, os.MkdirAll(filepath.Join(top, name), 0o700))
 	}
 	if got := files.Glob(top, "*/*.git"); !slices.Equal(got, []string{filepath.Join(top, "a", "one.git")}) {
 		t.Errorf("%q", got)
@@ -381,7 +382,7 @@ func TestAFolderAsAFileSystem(t *testing.T) {
 
 func TestFilesWithTwoNames(t *testing.T) {
 	dir, _ := made(t)
-	must(t, os.Link(filepath.Join(dir, "..", "outside"), filepath.Join(dir, "twice")))
+	must.Do(t, os.Link(filepath.Join(dir, "..", "outside"), filepath.Join(dir, "twice")))
 	for name, want := range map[string]bool{"plain": false, "twice": true} {
 		if info, err := files.Stat(filepath.Join(dir, name)); err != nil || files.HardLinked(info) != want {
 			t.Errorf("%s: %v", name, err)

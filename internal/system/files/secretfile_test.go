@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestAFileIsMadeOnceAndKept(t *testing.T) {
@@ -55,7 +56,7 @@ func TestAFileThatCannotBeMadeIsAnError(t *testing.T) {
 		t.Error("a file was made of nothing")
 	}
 	file := filepath.Join(dir, "file")
-	must(t, os.WriteFile(file, nil, 0o600))
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	if _, err := files.LoadSecret(filepath.Join(file, "state"), "token",
 		func() (string, error) { return "x", nil }); err == nil {
 		t.Error("a folder below a file was made")
@@ -64,7 +65,7 @@ func TestAFileThatCannotBeMadeIsAnError(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestAFileThatChangesIsReadAgain(t *testing.T) {
@@ -84,12 +85,12 @@ func TestAFileThatChangesIsReadAgain(t *testing.T) {
 
 	other := path + ".new"
 	write(t, other, "third\n")
-	must(t, os.Rename(other, path))
+	must.Do(t, os.Rename(other, path))
 	want("replaced", "third")
 
 	write(t, path, "")
 	want("emptied for a moment", "third")
-	must(t, os.Remove(path))
+	must.Do(t, os.Remove(path))
 	want("gone for a moment", "third")
 	write(t, path, strings.Repeat("x", files.MaxSecretSize+1))
 	want("too large", "third")
@@ -107,7 +108,7 @@ func TestAChangeThatLeavesNoTraceIsSeenWhenAskedFor(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	put := func(text string) {
 		write(t, path, text)
-		must(t, os.Chtimes(path, at, at))
+		must.Do(t, os.Chtimes(path, at, at))
 	}
 	put("token-1")
 	f := files.NewSecretFile(path, "token-1", nil)

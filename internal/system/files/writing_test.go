@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // written opens the folder of made for writing.
@@ -20,7 +21,7 @@ func written(t *testing.T) (dir string, w *files.Writing) {
 	t.Helper()
 	dir, _ = made(t)
 	w, err := files.OpenWriting(dir)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = w.Close() })
 	return dir, w
 }
@@ -41,12 +42,12 @@ func TestAFolderBelowKeepsToItself(t *testing.T) {
 		t.Error("Stat followed a link that leads out")
 	}
 	inner, err := d.Folder("folder")
-	must(t, err)
+	must.Do(t, err)
 	defer inner.Close()
 	if _, err := inner.Stat("../plain"); err == nil {
 		t.Error("a folder let what is above it be seen")
 	}
-	must(t, os.Symlink("../plain", filepath.Join(dir, "folder", "above")))
+	must.Do(t, os.Symlink("../plain", filepath.Join(dir, "folder", "above")))
 	if _, _, err := inner.Read("above", 10); err == nil {
 		t.Error("a folder let what is above it be read by a link")
 	}
@@ -107,7 +108,7 @@ func TestReplaceAfterAKill(t *testing.T) {
 			"remove":  func(w *files.Writing) error { return w.Remove("plain") },
 		} {
 			dir, w := written(t)
-			must(t, leave(dir))
+			must.Do(t, leave(dir))
 			if text, _, err := w.Read("plain", 10); err != nil || string(text) != "0123456789" {
 				t.Errorf("%s: before, %q, %v", what, text, err)
 			}
@@ -132,7 +133,7 @@ func TestReplaceAfterAKill(t *testing.T) {
 func TestReplaceIsWhole(t *testing.T) {
 	dir, w := written(t)
 	texts := []string{strings.Repeat("a", 1<<16), strings.Repeat("b", 1<<16)}
-	must(t, w.Replace("plain", []byte(texts[0]), 0o600))
+	must.Do(t, w.Replace("plain", []byte(texts[0]), 0o600))
 	done := make(chan error)
 	go func() {
 		for i := range 50 {
@@ -194,7 +195,7 @@ func TestWhatIsMadeAndRemovedBelowAFolder(t *testing.T) {
 		}
 	}
 	inner, err := w.Folder("folder")
-	must(t, err)
+	must.Do(t, err)
 	defer inner.Close()
 	if inner.Replace("../plain", nil, 0o600) == nil {
 		t.Error("a folder let what is above it be written")
@@ -204,7 +205,7 @@ func TestWhatIsMadeAndRemovedBelowAFolder(t *testing.T) {
 
 func TestWhatIsMadeBelowAFolderStaysThere(t *testing.T) {
 	dir, w := written(t)
-	must(t, w.Symlink("..", "up"))
+	must.Do(t, w.Symlink("..", "up"))
 	for name, do := range map[string]func(below string) error{
 		"Put":      func(below string) error { return w.Put(below+"/new/put.md", []byte("x"), 0o600) },
 		"Create":   func(below string) error { return w.Create(below+"/create.md", []byte("x"), 0o600) },
@@ -268,7 +269,7 @@ func TestADirHasNoWayToWrite(t *testing.T) {
 	}
 	_, d := opened(t)
 	f, _, err := d.Open("plain")
-	must(t, err)
+	must.Do(t, err)
 	defer f.Close()
 	if _, err := f.Write([]byte("x")); err == nil {
 		t.Error("a file of a Dir was written")

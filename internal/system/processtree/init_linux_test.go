@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // orphaned is a program under Init: it leaves an orphan, waits until that is gone, and ends when it is told to.
@@ -36,14 +38,14 @@ func orphaned() int {
 
 func TestProcessOneReapsOrphansAndHandsSignalsOn(t *testing.T) {
 	self, err := os.Executable()
-	must(t, err)
+	must.Do(t, err)
 	cmd := exec.Command(self, "init")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 	}
 	out, err := cmd.StdoutPipe()
-	must(t, err, cmd.Start())
+	must.Do(t, err, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "reaped\n" {
 		t.Errorf("it said %q, %v", line, err)
 	}

@@ -92,13 +92,3 @@ func until(t *testing.T, what string, holds func() bool) {
 		}
 	}
 }
-
-// must ends the test at the first error.
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func scripted(script string) Command {
@@ -100,7 +102,7 @@ func TestRunEndsTheWholeTree(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	folder := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(folder, "program"), []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // it is run
+	must.Do(t, os.WriteFile(filepath.Join(folder, "program"), []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // it is run
 	t.Setenv("PATH", folder)
 	t.Chdir(folder)
 	for name, want := range map[string]string{"program": filepath.Join(folder, "program"),
@@ -130,24 +132,24 @@ func startSupervisor(t *testing.T, script, group, grace string, uid int) *superv
 	s := &supervisor{word: "word-" + rand.Text(), lock: filepath.Join(dir, "lock"), dir: dir}
 	binary := filepath.Join(dir, "supervisor.test")
 	self, err := os.ReadFile("/proc/self/exe")
-	must(t, err)
+	must.Do(t, err)
 	// No other test may start a process meanwhile: the child would inherit the file opened for writing, and the system
 	// would refuse to run it (ETXTBSY, golang.org/issue/22315).
 	syscall.ForkLock.RLock()
 	err = os.WriteFile(binary, self, 0o755) //nolint:gosec // another user runs it
 	syscall.ForkLock.RUnlock()
 	//nolint:gosec // another user locks it
-	must(t, err, os.WriteFile(s.lock, nil, 0o666), os.Chmod(s.lock, 0o666))
+	must.Do(t, err, os.WriteFile(s.lock, nil, 0o666), os.Chmod(s.lock, 0o666))
 	s.cmd = exec.Command(binary, "supervise", script, s.word, group, s.lock, grace) //nolint:gosec // the test's own
 	if uid != 0 {
 		s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	}
 	s.in, err = s.cmd.StdinPipe()
-	must(t, err)
+	must.Do(t, err)
 	out, err := s.cmd.StdoutPipe()
-	must(t, err)
+	must.Do(t, err)
 	s.said = bufio.NewReader(out)
-	must(t, s.cmd.Start())
+	must.Do(t, s.cmd.Start())
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	for seen := ""; !strings.Contains(seen, "started\n") || !strings.Contains(seen, "ready\n"); {
 		line, err := s.said.ReadString('\n')
@@ -162,7 +164,7 @@ func startSupervisor(t *testing.T, script, group, grace string, uid int) *superv
 func publicFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "processtree-")
-	must(t, err, os.Chmod(dir, 0o755)) //nolint:gosec // see above
+	must.Do(t, err, os.Chmod(dir, 0o755)) //nolint:gosec // see above
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -171,7 +173,7 @@ func publicFolder(t *testing.T) string {
 func (s *supervisor) free(t *testing.T) bool {
 	t.Helper()
 	f, err := os.OpenFile(s.lock, os.O_RDWR, 0)
-	must(t, err)
+	must.Do(t, err)
 	defer func() { _ = f.Close() }()
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
@@ -185,7 +187,7 @@ func TestNothingOutlivesAKilledSupervisor(t *testing.T) {
 			if s.free(t) {
 				t.Error("the lock is free while the tree runs")
 			}
-			must(t, s.cmd.Process.Kill())
+			must.Do(t, s.cmd.Process.Kill())
 			until(t, "the lock is free", func() bool { return s.free(t) })
 			// The reaper's own command line does not have the word.
 			if left := named(s.word); len(left) > 0 {
@@ -207,7 +209,7 @@ func TestAUserWithoutRightsEndsItsTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			work := publicFolder(t)
-			must(t, os.Chmod(work, 0o777)) //nolint:gosec // another user works in it
+			must.Do(t, os.Chmod(work, 0o777)) //nolint:gosec // another user works in it
 			s := startSupervisor(t, "cd "+work+"\n"+escapes()[name], "", "200ms", nobody)
 			_ = s.in.Close()
 			said, _ := io.ReadAll(s.said)
@@ -253,7 +255,7 @@ func TestWhatCannotBeKilledKeepsTheLock(t *testing.T) {
 	}
 	text, err := os.ReadFile(program)
 	//nolint:gosec // another user runs it, as root
-	must(t, err, os.WriteFile(strong, text, 0o755), os.Chmod(strong, 0o755|os.ModeSetuid))
+	must.Do(t, err, os.WriteFile(strong, text, 0o755), os.Chmod(strong, 0o755|os.ModeSetuid))
 	s := startSupervisor(t, "setsid "+strong+
 		" --reuid 0 --regid 0 --clear-groups sh -c 'echo ready; while :; do sleep 1; done' $0 & sleep 1000",
 		"", "100ms", nobody)

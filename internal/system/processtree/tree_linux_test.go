@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // escapes are scripts that try to leave something behind. $0 is the word by which the test finds their processes; each
@@ -97,14 +99,14 @@ func begin(t *testing.T, script string, o Options) *shell {
 	t.Helper()
 	s := &shell{word: "word-" + rand.Text(), dir: t.TempDir()}
 	out, end, err := os.Pipe()
-	must(t, err)
+	must.Do(t, err)
 	o.Mark = "MARK=" + s.word
 	s.tree, err = Start(Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script, s.word}, Env: []string{"PATH=/usr/bin:/bin", o.Mark}, Dir: s.dir,
 		Stdin: strings.NewReader("asked"), Stdout: end, Stderr: end,
 	}, o)
 	_ = end.Close()
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = out.Close() })
 	s.out = out
 	said := make([]byte, 5)
@@ -126,7 +128,7 @@ func (s *shell) assertGone(t *testing.T) {
 func TestTheCommandIsStartedAsItWasAsked(t *testing.T) {
 	t.Parallel()
 	lock, err := os.CreateTemp(t.TempDir(), "lock")
-	must(t, err)
+	must.Do(t, err)
 	s := begin(t, `echo ready; cat; pwd; ls -l /proc/self/fd | grep -c -- '->'; grep SigIgn /proc/self/status; exit 7`,
 		Options{Grace: time.Minute, Keep: []*os.File{lock}})
 	<-s.tree.Exited()
@@ -148,7 +150,7 @@ func TestTheCommandIsStartedAsItWasAsked(t *testing.T) {
 func ignored(t *testing.T) uint64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
-	must(t, err)
+	must.Do(t, err)
 	_, rest, _ := strings.Cut(string(status), "SigIgn:")
 	return signalSet(t, strings.Fields(rest)[0])
 }
@@ -189,7 +191,7 @@ func TestWhatIsAskedMayFinish(t *testing.T) {
 func TestAReaperThatIsStoppedGoesOn(t *testing.T) {
 	t.Parallel()
 	s := begin(t, escapes()["an empty environment"], Options{Grace: time.Minute})
-	must(t, s.tree.reaper.Process.Signal(syscall.SIGSTOP))
+	must.Do(t, s.tree.reaper.Process.Signal(syscall.SIGSTOP))
 	if end := s.tree.End(); end.ReaperLost || len(end.Remaining) > 0 {
 		t.Errorf("ended as %+v", end)
 	}

@@ -8,11 +8,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestAccountsAreFoundByNameAndNumber(t *testing.T) {
 	root, err := user.LookupId("0")
-	must(t, err)
+	must.Do(t, err)
 	for text, want := range map[string][]Account{
 		root.Username: {{Name: root.Username, Home: root.HomeDir}},
 		"48612":       {{Name: "48612", UID: 48612, GID: 48612}},

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/testkit/testusers"
 )
 
@@ -31,7 +32,7 @@ func testUsers(t *testing.T, count int) Users {
 func mustClaim(t *testing.T, u Users) *Claim {
 	t.Helper()
 	c, err := u.Claim()
-	must(t, err)
+	must.Do(t, err)
 	return c
 }
 
@@ -68,7 +69,7 @@ func TestTheRightToSwitchUsersIsEnoughToClaimOne(t *testing.T) {
 		}
 	}
 	info, err := os.Stat(claims)
-	must(t, err)
+	must.Do(t, err)
 	if owner := info.Sys().(*syscall.Stat_t).Uid; owner != 0 || info.Mode().Perm() != 0o700 {
 		t.Errorf("the folder is of user %d, %v", owner, info.Mode())
 	}
@@ -107,7 +108,7 @@ func TestAClaimLastsAsLongAsItsFileIsKept(t *testing.T) {
 	c := mustClaim(t, u)
 	keeper := exec.Command("/bin/sleep", "1000") //nolint:noctx // it is killed below
 	keeper.ExtraFiles = c.Keeps()
-	must(t, keeper.Start())
+	must.Do(t, keeper.Start())
 	release(t, c)
 	if c, err := u.Claim(); !errors.Is(err, ErrAllClaimed) {
 		t.Errorf("%+v, %v", c, err)
@@ -124,7 +125,7 @@ func TestTheUserThatRestedLongestIsClaimedFirst(t *testing.T) {
 	u := testUsers(t, 3)
 	age := func(i int, ago time.Duration) {
 		at := time.Now().Add(-ago)
-		must(t, os.Chtimes(u.claimPath(u.Accounts[i]), at, at))
+		must.Do(t, os.Chtimes(u.claimPath(u.Accounts[i]), at, at))
 	}
 	for range u.Accounts {
 		release(t, mustClaim(t, u))
@@ -164,7 +165,7 @@ func TestClaimsNeedAFolderThatOnlyRootCanWrite(t *testing.T) {
 		"nowhere": func(u *Users) error { u.Folder = "/proc/claims"; return nil },
 	} {
 		u := testUsers(t, 1)
-		must(t, spoil(&u))
+		must.Do(t, spoil(&u))
 		if err := u.Usable(); err == nil {
 			t.Errorf("%s: it is usable", name)
 		}
@@ -185,8 +186,8 @@ echo ready; exec sleep 1000
 	cmd := exec.Command("/bin/sh", "-c", script, folder)                                                                          //nolint:noctx // it is killed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(a.UID), Gid: uint32(a.GID)}, Setsid: true} //nolint:gosec // more than 0
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	if n, err := out.Read(make([]byte, 5)); n != 5 || err != nil {
 		t.Fatalf("it said %d bytes, %v", n, err)
 	}
@@ -198,7 +199,7 @@ func shared(t *testing.T) string {
 	t.Helper()
 	dir := publicFolder(t)
 	//nolint:gosec // others look
-	must(t, os.Mkdir(dir+"/open", 0o700), os.Mkdir(dir+"/closed", 0o755), os.WriteFile(dir+"/theirs", nil, 0o600),
+	must.Do(t, os.Mkdir(dir+"/open", 0o700), os.Mkdir(dir+"/closed", 0o755), os.WriteFile(dir+"/theirs", nil, 0o600),
 		os.WriteFile(dir+"/open/theirs", nil, 0o600), os.Chmod(dir+"/open", 0o1777), os.Chmod(dir, 0o1777))
 	return dir
 }
@@ -246,9 +247,9 @@ func TestAUserHasTheCommonGroupBesideItsOwn(t *testing.T) {
 		p := ownUser(0)
 		p.Account.Common = group
 		w.giveTo(t, p.Account)
-		must(t, os.WriteFile(w.dir+"/for-agents", []byte("text"), 0o600))
-		must(t, os.Chown(w.dir+"/for-agents", 0, common))
-		must(t, os.Chmod(w.dir+"/for-agents", 0o640)) //nolint:gosec // for the group
+		must.Do(t, os.WriteFile(w.dir+"/for-agents", []byte("text"), 0o600))
+		must.Do(t, os.Chown(w.dir+"/for-agents", 0, common))
+		must.Do(t, os.Chmod(w.dir+"/for-agents", 0o640)) //nolint:gosec // for the group
 		answer := w.run(t, p, "/bin/sh", "-c", "id -G; cat "+w.dir+"/for-agents")
 		want := fmt.Sprintf("%d\n", agentID)
 		if group != 0 {
@@ -275,11 +276,11 @@ func TestFilesAreThoseOfTheAccount(t *testing.T) {
 	}
 	dir := publicFolder(t)
 	//nolint:gosec // another user writes there
-	must(t, os.Chmod(dir, 0o777), os.WriteFile(dir+"/secret", []byte("x"), 0o600))
+	must.Do(t, os.Chmod(dir, 0o777), os.WriteFile(dir+"/secret", []byte("x"), 0o600))
 	a := &Account{Name: "agent", UID: agentID, GID: agentID}
 	owner := func(path string) (int, int) {
 		info, err := os.Lstat(path)
-		must(t, err)
+		must.Do(t, err)
 		s := info.Sys().(*syscall.Stat_t)
 		return int(s.Uid), int(s.Gid)
 	}

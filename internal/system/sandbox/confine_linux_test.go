@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/testkit/testusers"
 )
 
@@ -175,29 +176,29 @@ func newWorld(t *testing.T) *world {
 		Other:  dir + "/other", Own: dir + "/own", File0: dir + "/targets.json",
 	}
 	for _, folder := range []string{"bin", "state", "other", "own", "system/etc/secrets"} {
-		must(t, os.MkdirAll(filepath.Join(dir, folder), 0o755)) //nolint:gosec // another user reads some
+		must.Do(t, os.MkdirAll(filepath.Join(dir, folder), 0o755)) //nolint:gosec // another user reads some
 	}
 	for _, name := range []string{"state/secret", "state/cut", "state/removed", "state/moved", "state/over", "state/modes",
 		"other/ticket", "own/mine",
 		"system/etc/secrets/token", "system/etc/policy.yaml", "targets.json"} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte("secret"), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("secret"), 0o600))
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "system/etc/hostname"), []byte("here\n"), 0o644)) //nolint:gosec // see above
+	must.Do(t, os.WriteFile(filepath.Join(dir, "system/etc/hostname"), []byte("here\n"), 0o644)) //nolint:gosec // see above
 	self, err := os.ReadFile("/proc/self/exe")
-	must(t, err)
+	must.Do(t, err)
 	syscall.ForkLock.RLock() // see golang.org/issue/22315
 	err = os.WriteFile(w.binary, self, 0o755)
 	syscall.ForkLock.RUnlock()
-	must(t, err)
+	must.Do(t, err)
 	if os.Getuid() == 0 {
-		must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-			must(t, err)
+		must.Do(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+			must.Do(t, err)
 			return os.Lchown(path, supervisorID, supervisorID)
 		}))
 	}
-	must(t, os.Chmod(w.File0, 0o644)) //nolint:gosec // see above
-	must(t, os.Chmod(w.State, 0o700)) //nolint:gosec // a folder
-	must(t, os.Chmod(w.Other, 0o700)) //nolint:gosec // a folder
+	must.Do(t, os.Chmod(w.File0, 0o644)) //nolint:gosec // see above
+	must.Do(t, os.Chmod(w.State, 0o700)) //nolint:gosec // a folder
+	must.Do(t, os.Chmod(w.Other, 0o700)) //nolint:gosec // a folder
 	return w
 }
 
@@ -205,9 +206,9 @@ func newWorld(t *testing.T) *world {
 func publicFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "confine-")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o755)) //nolint:gosec // that is the point
+	must.Do(t, os.Chmod(dir, 0o755)) //nolint:gosec // that is the point
 	return dir
 }
 
@@ -221,7 +222,7 @@ func (w *world) run(t *testing.T, p Profile, command ...string) told {
 	p.Write = append(p.Write, w.Own)
 	p.Devices = append(p.Devices, "/dev/null")
 	given, err := json.Marshal(order{Profile: p, Command: command, Dir: w.Own, Targets: w.targets})
-	must(t, err)
+	must.Do(t, err)
 	cmd := exec.Command(w.binary, "supervise") //nolint:noctx // it ends by itself
 	cmd.Stdin, cmd.Env, cmd.Dir = bytes.NewReader(given), []string{"SECRET=in-the-environment"}, "/"
 	if os.Getuid() == 0 {
@@ -272,7 +273,7 @@ func (w *world) attack(t *testing.T, p Profile) (done, refused []string) {
 func listener(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().(*net.TCPAddr).Port
 }
@@ -401,8 +402,8 @@ func TestWithoutLandlockNobodyConnectsToAnAgent(t *testing.T) {
 func (w *world) giveTo(t *testing.T, a *Account) {
 	t.Helper()
 	if a != nil {
-		must(t, os.Chown(w.Own, a.UID, a.GID))
-		must(t, os.Chown(w.Own+"/mine", a.UID, a.GID))
+		must.Do(t, os.Chown(w.Own, a.UID, a.GID))
+		must.Do(t, os.Chown(w.Own+"/mine", a.UID, a.GID))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestTheStrongestBoundaryThatHoldsIsChosen(t *testing.T) {
@@ -114,7 +116,7 @@ func TestTheStrongestBoundaryThatHoldsIsChosen(t *testing.T) {
 				}
 				return
 			}
-			must(t, err)
+			must.Do(t, err)
 			if got, _, _ := strings.Cut(b.String(), ", lacking"); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -142,22 +144,14 @@ func TestLandlockOfRootLacksAUser(t *testing.T) {
 	}
 }
 
-// must ends the test at the first error. Tests here start their own program often, which imports little for that.
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		must(t, err)
-	}
-}
-
 func TestCarvingLeavesWhatIsHiddenOut(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	must.Do(t, err)
 	for _, dir := range []string{"a/b/secret", "a/c", "d"} {
-		must(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
+		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
-	must(t, os.WriteFile(filepath.Join(root, "a/b/file"), nil, 0o600))
-	must(t, os.Symlink(filepath.Join(root, "a/b/secret"), filepath.Join(root, "a/link")))
+	must.Do(t, os.WriteFile(filepath.Join(root, "a/b/file"), nil, 0o600))
+	must.Do(t, os.Symlink(filepath.Join(root, "a/b/secret"), filepath.Join(root, "a/link")))
 	tests := []struct {
 		name, of string
 		hidden   []string
@@ -193,9 +187,9 @@ func TestCarvingLeavesWhatIsHiddenOut(t *testing.T) {
 
 func TestCarvingIsBounded(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	must.Do(t, err)
 	for i := range mostPaths + 10 {
-		must(t, os.WriteFile(filepath.Join(root, fmt.Sprint("f", i)), nil, 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(root, fmt.Sprint("f", i)), nil, 0o600))
 	}
 	if n := len(carve(root, []string{filepath.Join(root, "hidden")})); n > mostPaths {
 		t.Errorf("%d paths", n)

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // asked is a system call as a filter sees it. Another machine's bytes stand the other way round than those of the
@@ -155,9 +157,9 @@ func TestTheFilterRefusesEveryWayPastThePorts(t *testing.T) {
 			for _, boundary := range []Kind{User, Landlock} {
 				e.Boundary.Kind = boundary
 				vm, err := bpf.NewVM(e.filterProgram())
-				must(t, err)
+				must.Do(t, err)
 				answer, err := vm.Run(test.call.bytes())
-				must(t, err)
+				must.Do(t, err)
 				let := answer == unix.SECCOMP_RET_ALLOW
 				if want := slices.Contains(strings.Fields(test.in), kind); let != want {
 					t.Errorf("%s, %s, %s: it is let through: %t, want %t", boundary, kind, name, let, want)
