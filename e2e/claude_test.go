@@ -65,13 +65,9 @@ func TestClaudeKeepsToTheEnvironmentFile(t *testing.T) {
 	w := newWorld(t, "2")
 	delete(w.vars, "CLAUDEOPS_TIER")
 	folder := filepath.Join(w.home, ".config", "claudeops")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "environment"), []byte("CLAUDEOPS_TIER=2\nCLAUDEOPS_DRY_RUN=true\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(folder, 0o700))
+	check(t, os.WriteFile(filepath.Join(folder, "environment"), []byte("CLAUDEOPS_TIER=2\nCLAUDEOPS_DRY_RUN=true\n"),
+		0o600))
 	printed := run(t, program{path: claudeops(t), args: []string{"mcp-config"}, dir: w.home, env: w.environment()})
 	if printed.code != 0 || strings.Contains(printed.stdout, ":-1}") {
 		t.Fatalf("exit %d: %s%s", printed.code, printed.stdout, printed.stderr)
@@ -243,10 +239,7 @@ func (a agent) program(t *testing.T, args, env []string) program {
 	if a.container != nil {
 		return a.container(t, args, env)
 	}
-	settings, err := filepath.Abs("../.claude/settings.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := must(filepath.Abs("../.claude/settings.json"))
 	return program{
 		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
 		args: append(args, "--mcp-config", a.mcpConfig(t), "--settings", settings),
@@ -257,18 +250,13 @@ func (a agent) program(t *testing.T, args, env []string) program {
 // mcpConfig writes the project's .claude/mcp.json with the built binary in place of the container's.
 func (a agent) mcpConfig(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../.claude/mcp.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../.claude/mcp.json"))
 	config := replaceOnce(t, string(text), `"/app/claudeops"`, encode(t, claudeops(t)))
 	if a.config != nil {
 		config = a.config(config)
 	}
 	file := filepath.Join(t.TempDir(), "mcp.json")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte(config), 0o600))
 	return file
 }
 
@@ -328,10 +316,7 @@ const pluginTools = "mcp__plugin_claudeops_claudeops__"
 func TestClaudeTakesThePluginAndTheMarketplace(t *testing.T) {
 	w := newWorld(t, "2")
 	for _, folder := range []string{"..", "../plugins/claudeops"} {
-		full, err := filepath.Abs(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		full := must(filepath.Abs(folder))
 		got := run(t, program{
 			path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"), args: []string{"plugin", "validate", full},
 			dir: t.TempDir(), env: w.environment("DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"),
@@ -346,10 +331,7 @@ func TestClaudeTakesThePluginAndTheMarketplace(t *testing.T) {
 // pull request.
 func TestClaudeWithThePluginProposes(t *testing.T) {
 	w, p := newWorld(t, "2"), quieterDisk()
-	folder, err := filepath.Abs("../plugins/claudeops")
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must(filepath.Abs("../plugins/claudeops"))
 	stub := newMessagesStub(t, nil)
 	stub.asked = func(_ string, results []seenResult) reply {
 		if len(results) == 0 { // the tools are there without a search

@@ -30,9 +30,7 @@ func TestTheCommandsOfOtherClientsAddOurServer(t *testing.T) {
 			if name == "claude" {
 				client = installed(t, "@anthropic-ai/claude-code-linux-*/claude")
 			}
-			if err := os.Symlink(client, filepath.Join(bin, name)); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.Symlink(client, filepath.Join(bin, name)))
 			env := append(w.environment("HOME="+home), "PATH="+bin+":"+os.Getenv("PATH"))
 			printed := run(t, program{path: claudeops(t), args: []string{"mcp-config", "--client", name, "--add"}, dir: home,
 				env: env})
@@ -90,10 +88,8 @@ func (c client) converse(t *testing.T, w *world, m model) (sent string, results 
 	printed := run(t, program{path: claudeops(t), args: []string{"mcp-config", "--client", c.name}, dir: home,
 		env: w.environment()})
 	file := filepath.Join(home, c.file)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
-		os.WriteFile(file, []byte(c.around(printed.stdout, plays.URL)), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+		os.WriteFile(file, []byte(c.around(printed.stdout, plays.URL)), 0o600)))
 	got = run(t, program{
 		path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(),
 		env: w.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true",

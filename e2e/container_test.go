@@ -37,9 +37,7 @@ func startContainer(t *testing.T, args []string) *container {
 	c.in, pipes[0] = c.cmd.StdinPipe()
 	out, pipes[1] = c.cmd.StdoutPipe()
 	errOut, pipes[2] = c.cmd.StderrPipe()
-	if err := errors.Join(pipes[:]...); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(pipes[:]...))
 	c.out, c.err = bufio.NewReader(out), bufio.NewReader(errOut)
 	launch(t, c.cmd)
 	if got := c.exec(t, nil, "true"); got.code != 0 { // it has begun
@@ -184,9 +182,7 @@ func awaitEnd(t *testing.T, pid int) {
 	if errors.Is(err, syscall.ESRCH) {
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	file := os.NewFile(uintptr(fd), "pidfd")
 	defer func() { _ = file.Close() }()
 	for end := time.Now().Add(patience); time.Now().Before(end); {

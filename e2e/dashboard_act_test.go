@@ -192,9 +192,7 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	d.becomes(statusIs + `"live"`)
 	d.run(executed(`window.marker = "still the same page"`))
 	d.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
-	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(agent+".go", nil, 0o600))
 	d.becomes(
 		`document.querySelector("main").innerText.includes("The disk is full.") && document.querySelector("main").innerText.includes("2, with 1 tool call")`)
 	if got := d.value(`window.marker`); got != "still the same page" {
@@ -350,17 +348,12 @@ func (d *dashboard) knock(secret string) int {
 	ctx, cancel := context.WithTimeout(d.Context(), patience)
 	defer cancel()
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.api+"/mcp", strings.NewReader(hello))
-	if err != nil {
-		d.Fatal(err)
-	}
+	req := must(http.NewRequestWithContext(ctx, http.MethodPost, d.api+"/mcp", strings.NewReader(hello)))
 	req.Header.Set("Authorization", "Bearer "+secret)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, answer.Body)
 	return answer.StatusCode

@@ -56,9 +56,7 @@ func (d *dashboard) loads(path, expression string) {
 
 func (d *dashboard) value(expression string) (v any) {
 	d.Helper()
-	if err := d.evaluate(evaluated(expression, &v)); err != nil {
-		d.Fatal(err)
-	}
+	check(d, d.evaluate(evaluated(expression, &v)))
 	return v
 }
 
@@ -276,9 +274,7 @@ func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
 		window.fold.open = true;
 		window.fold.querySelector("summary").focus();
 		getSelection().selectAllChildren([...document.querySelectorAll(".talk .prose p")].find((p) => p.innerText.includes("looking")));`))
-	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(agent+".go", nil, 0o600))
 	d.becomes(`document.querySelector(".talk").innerText.includes("The disk is full.")`)
 	if got := d.value(`[window.fold.open, document.activeElement === window.fold.querySelector("summary"),
 		getSelection().toString()].join()`); got != "true,true,I am <b>looking</b>." {

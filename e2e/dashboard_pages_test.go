@@ -42,9 +42,7 @@ func routesOfPages(t *testing.T) []httpx.Route {
 		},
 		Env: httpx.Env{Now: time.Now},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return made.Routes()
 }
 
@@ -54,10 +52,7 @@ func everyPage(t *testing.T) (d *dashboard, addresses []string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "claude")
 	writeProgram(t, program, wordyAgent)
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must(filepath.Abs(".."))
 	d = newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+program, "CLAUDEOPS_MAX_COST_USD=2",
 		"CLAUDEOPS_TOOLSETS=pr,definitions,packages,scripts,deploy",
 		fmt.Sprintf(`CLAUDEOPS_SCRIPTS={"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root))
@@ -133,16 +128,11 @@ func (d *dashboard) asksForConsent() string {
 	const back = "http://127.0.0.1:8123/callback"
 	body := encode(d.T, map[string]any{"client_name": "Editor", "redirect_uris": []string{back},
 		"token_endpoint_auth_method": "none"})
-	r, err := http.NewRequestWithContext(d.Context(), http.MethodPost, d.api+"/oauth/register",
-		bytes.NewBufferString(body))
-	if err != nil {
-		d.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(d.Context(), http.MethodPost, d.api+"/oauth/register",
+		bytes.NewBufferString(body)))
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	defer answer.Body.Close()
 	var client struct {
 		ID string `json:"client_id"`
@@ -171,10 +161,7 @@ func (d *dashboard) isWhole(addresses []string) {
 	}
 	seen := map[string]bool{}
 	for _, address := range addresses {
-		r, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+address, http.NoBody)
-		if err != nil {
-			d.Fatal(err)
-		}
+		r := must(http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+address, http.NoBody))
 		_, pattern := mux.Handler(r)
 		seen[pattern] = true
 	}
@@ -189,20 +176,13 @@ func (d *dashboard) isWhole(addresses []string) {
 func (d *dashboard) isPage(pattern string) bool {
 	d.Helper()
 	files, err := pages.LoadAssets()
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	filled := strings.Replace(pattern, "/static/{name}", "/static/"+files.Style.Name, 1)
 	filled = regexp.MustCompile(`\{\w+\}`).ReplaceAllString(filled, "1")
-	r, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+filled, http.NoBody)
-	if err != nil {
-		d.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+filled, http.NoBody))
 	r.Header.Set("Authorization", "Bearer "+d.token)
 	answer, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	_ = answer.Body.Close()
 	redirects := answer.StatusCode/100 == 3 && !strings.HasPrefix(answer.Header.Get("Location"), "/sign-in")
 	programs := answer.StatusCode < 300 && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html")

@@ -65,10 +65,7 @@ func serveAs(t *testing.T, w *world, uid int, more ...string) served {
 		may: browsing,
 	})
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(cmd.StdoutPipe())
 	launch(t, cmd)
 	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	lines := bufio.NewReader(out)
@@ -87,10 +84,7 @@ func serveAs(t *testing.T, w *world, uid int, more ...string) served {
 // operatorToken is the token that the server has made.
 func (w *world) operatorToken(t *testing.T) string {
 	t.Helper()
-	secret, err := os.ReadFile(filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "operator-token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must(os.ReadFile(filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "operator-token")))
 	return strings.TrimSpace(string(secret))
 }
 
@@ -100,9 +94,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	server := serve(t, d.world, more...)
 	d.url, d.api = server.url, server.url
 	browser, err := theBrowser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, browsing)
@@ -126,9 +118,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	if err == nil {
 		err = chromedp.Do(ctx, commanded(log.Enable, cdp.Empty{}))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if server.once != "" { // as its operator does, who follows the address and presses nothing
 		d.token = d.world.operatorToken(t)
 		d.run(chromedp.Navigate(server.once), chromedp.WaitVisible(chromedp.CSS("#live")),
@@ -184,22 +174,14 @@ func (d *dashboard) propose(url string, change map[string]any) (status int, answ
 	for k, v := range change {
 		body[k] = v
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		d.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(d.Context(), "POST", url+"/api/v1/prs", bytes.NewReader(raw))
-	if err != nil {
-		d.Fatal(err)
-	}
+	raw := must(json.Marshal(body))
+	request := must(http.NewRequestWithContext(d.Context(), "POST", url+"/api/v1/prs", bytes.NewReader(raw)))
 	request.Header.Set("Content-Type", "application/json")
 	if d.token != "" {
 		request.Header.Set("Authorization", "Bearer "+d.token)
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	defer response.Body.Close()
 	text, _ := io.ReadAll(response.Body)
 	if err := json.Unmarshal(text, &answer); err != nil {
@@ -260,16 +242,11 @@ func (d *dashboard) history() []string {
 // idOf is the id of the newest attempt with the outcome.
 func (d *dashboard) idOf(outcome string) string {
 	d.Helper()
-	request, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+"/api/v1/proposals?limit=1&outcome="+
-		outcome, http.NoBody)
-	if err != nil {
-		d.Fatal(err)
-	}
+	request := must(http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+"/api/v1/proposals?limit=1&outcome="+
+		outcome, http.NoBody))
 	request.Header.Set("Authorization", "Bearer "+d.token)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	defer response.Body.Close()
 	var list struct{ Proposals []struct{ ID string } }
 	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || len(list.Proposals) != 1 {

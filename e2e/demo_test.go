@@ -22,10 +22,7 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 		env: []string{path(), "HOME=" + home, "CLAUDEOPS_ADDR=127.0.0.1:0"},
 		may: browsing,
 	})
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(cmd.StdoutPipe())
 	launch(t, cmd)
 	lines := bufio.NewReader(out)
 	var said strings.Builder
@@ -50,9 +47,7 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 		}
 	}
 	assertHints(t, said.String(), home, "http://"+address.Host)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Process.Signal(syscall.SIGTERM))
 	if code := exitCode(t, cmd); code != 0 {
 		t.Errorf("exit %d, want 0", code)
 	}
@@ -87,25 +82,17 @@ func assertHints(t *testing.T, said, home, server string) {
 // signedIn is a client that has signed in by a one-time address, as a browser without scripts does.
 func signedIn(t *testing.T, address *url.URL) *http.Client {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must(cookiejar.New(nil))
 	client := &http.Client{Jar: jar}
 	if page := pageText(t, client, address.String()); !strings.Contains(page, address.Query().Get("code")) {
 		t.Fatalf("the page has no code: %s", page)
 	}
 	form := url.Values{"code": {address.Query().Get("code")}}.Encode()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address.Host+"/sign-in",
-		strings.NewReader(form))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address.Host+"/sign-in",
+		strings.NewReader(form)))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("signing in: %d", answer.StatusCode)
@@ -116,14 +103,9 @@ func signedIn(t *testing.T, address *url.URL) *http.Client {
 // pageText gets a page.
 func pageText(t *testing.T, client *http.Client, url string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
 	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {

@@ -270,11 +270,9 @@ func TestAMergeIsForetoldAndDeployed(t *testing.T) {
 	bare := w.repo
 	seed := filepath.Join(t.TempDir(), "seed")
 	git(w.home, "clone", "-q", bare, seed)
-	if err := os.WriteFile(filepath.Join(seed, "agentpack.yaml"),
+	check(t, os.WriteFile(filepath.Join(seed, "agentpack.yaml"),
 		[]byte("version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {codex: {scope: user}}\n"+
-			"modules: [{id: ask, type: prompt, tags: [x], source: {local_path: {path: checks/ask.md}}}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+			"modules: [{id: ask, type: prompt, tags: [x], source: {local_path: {path: checks/ask.md}}}]\n"), 0o600))
 	git(seed, "add", "-A")
 	git(seed, "commit", "-q", "-m", "x")
 	git(seed, "push", "-q", "origin", "HEAD:main")

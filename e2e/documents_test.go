@@ -64,9 +64,7 @@ func newPublisher(t *testing.T) *publisher {
 			x509.ExtKeyUsageServerAuth}}
 	der := must(x509.CreateCertificate(rand.Reader, made, made, key.Public(), key))
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if err := os.WriteFile(p.authority, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(p.authority, text, 0o600))
 	listener := must(tls.Listen("tcp", net.JoinHostPort(publishes, "443"), &tls.Config{MinVersion: tls.VersionTLS12,
 		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}))
 	names := map[string]string{"claude.ai/oauth/claude-code-client-metadata": "Claude Code",
@@ -190,13 +188,11 @@ func newClient(t *testing.T, d *dashboard, name string) *realClient {
 	c.env = c.environment("BROWSER="+browser, "TERM=xterm", "DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 	config := filepath.Join(c.home, ".codex", "config.toml")
-	if err := errors.Join(
+	check(t, errors.Join(
 		os.WriteFile(browser, []byte("#!/bin/sh\nprintf '%s\\n' \"$1\" >> "+c.opened+"\n"), 0o700),
 		os.MkdirAll(filepath.Dir(config), 0o700),
 		os.WriteFile(config, []byte(fmt.Sprintf("[mcp_servers.claudeops]\nurl = %q\n", d.api+"/mcp")), 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	if name == "codex" {
 		c.cli = installed(t, "@openai/codex-linux-*/vendor/*/bin/codex")
 		return c
@@ -212,21 +208,15 @@ func newClient(t *testing.T, d *dashboard, name string) *realClient {
 // login has the client begin to sign in. It returns the address that it opens, and what waits for its end.
 func (c *realClient) login(d *dashboard) (address string, wait func() (said string, code int)) {
 	d.Helper()
-	if err := os.RemoveAll(c.opened); err != nil {
-		d.Fatal(err)
-	}
+	check(d, os.RemoveAll(c.opened))
 	// the CLI asks for a terminal; util-linux gives it one
 	login := command(d.T, program{path: "/usr/bin/script", dir: c.home, env: c.env, may: browsing,
 		args: []string{"-qfec", c.cli + " mcp login claudeops", filepath.Join(c.home, "typescript")}})
 	typed, keep, err := os.Pipe() // nothing is typed
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	d.Cleanup(func() { _ = keep.Close(); _ = typed.Close() })
 	out, err := login.StdoutPipe()
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	login.Stdin = typed
 	launch(d.T, login)
 	printed, all := make(chan string, 1), make(chan string, 1)

@@ -38,12 +38,8 @@ func newManaged(t *testing.T) *managed {
 func (m *managed) write(t *testing.T, name, text string) {
 	t.Helper()
 	file := filepath.Join(m.project, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	check(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // administer puts what mcp-config prints where Claude Code looks for an administrator's files. A person's leave for all
@@ -63,15 +59,10 @@ func (m *managed) administer(t *testing.T) {
 		if name == "managed-settings.json" {
 			text = replaceOnce(t, text, `"mcp__claudeops"`, `"mcp__claudeops", "Bash"`)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	m.system = []string{"--dev-bind", "/", "/", "--tmpfs", "/etc"}
-	entries, err := os.ReadDir("/etc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must(os.ReadDir("/etc"))
 	for _, entry := range entries {
 		file := "/etc/" + entry.Name()
 		if _, err := os.Stat(file); err == nil && entry.Name() != "claude-code" { // no link that leads nowhere
@@ -111,9 +102,7 @@ func TestManagedSettingsLeaveNoOtherWayToAForge(t *testing.T) {
 		use("create_pr", p),
 	}
 	plugin, err := filepath.Abs("../plugins/claudeops") // which brings a server of its own
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	tell := func(t *testing.T) (startEvent, []seenResult) {
 		stub := newMessagesStub(t, nil)
 		stub.asked = func(_ string, results []seenResult) reply {

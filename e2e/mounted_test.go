@@ -67,13 +67,9 @@ func (s *remoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func mergedStart(t *testing.T, w *world, contribution map[string]any) (startEvent, string) {
 	t.Helper()
 	folder := filepath.Join(w.vars["CLAUDEOPS_REPOS_DIR"], "infra/.claude-ops")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(folder, 0o700))
 	text := encode(t, map[string]any{"mcpServers": contribution})
-	if err := os.WriteFile(filepath.Join(folder, "mcp.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(folder, "mcp.json"), []byte(text), 0o600))
 	env := w.environment("GITHUB_TOKEN=no-real-token", "ANTHROPIC_API_KEY=no-real-key",
 		"ANTHROPIC_BASE_URL=http://127.0.0.1:9",
 		"CLAUDE_CODE_MAX_RETRIES=0", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")

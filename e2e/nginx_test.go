@@ -43,10 +43,7 @@ type nginx struct {
 // self-signed, so a client needs the file.
 func certificate(t *testing.T, folder string) (chain, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	subject := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: publicName}, DNSNames: []string{publicName},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -55,20 +52,12 @@ func certificate(t *testing.T, folder string) (chain, key string) {
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	signed, err := x509.CreateCertificate(rand.Reader, subject, subject, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signed := must(x509.CreateCertificate(rand.Reader, subject, subject, &private.PublicKey, private))
+	secret := must(x509.MarshalPKCS8PrivateKey(private))
 	chain, key = filepath.Join(folder, "chain.pem"), filepath.Join(folder, "key.pem")
 	for file, block := range map[string]*pem.Block{chain: {Type: "CERTIFICATE", Bytes: signed},
 		key: {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
 	}
 	return chain, key
 }
@@ -90,9 +79,7 @@ func newNginx(t *testing.T, listen, server string) *nginx {
 	}
 	fmt.Fprintf(&b, "server {\nlisten 127.0.0.1:%d %s;\nssl_certificate %s;\nssl_certificate_key %s;\n%s\n}\n}\n", n.port,
 		listen, chain, key, server)
-	if err := os.WriteFile(filepath.Join(n.folder, "nginx.conf"), []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(n.folder, "nginx.conf"), []byte(b.String()), 0o600))
 	return n
 }
 
@@ -139,9 +126,7 @@ func answersTLS(port int) bool {
 // stop ends it, with all connections through it.
 func (n *nginx) stop(t *testing.T) {
 	t.Helper()
-	if err := n.running.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check(t, n.running.Process.Signal(syscall.SIGTERM))
 	if err := n.running.Wait(); err != nil {
 		t.Fatalf("nginx: %v", err)
 	}
@@ -150,10 +135,7 @@ func (n *nginx) stop(t *testing.T) {
 // log returns the text of one of its logs.
 func (n *nginx) log(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(n.folder, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join(n.folder, name)))
 	return string(text)
 }
 
@@ -180,9 +162,7 @@ func behindCaddy(settings string) func(*testing.T, string) front {
 		text := fmt.Sprintf("{\nadmin off\nauto_https disable_redirects\nskip_install_trust\nstorage file_system %[1]s\n"+
 			"log {\noutput file %[1]s/error.log\n}\n}\nhttps://127.0.0.1:%[2]d {\nbind 127.0.0.1\ntls internal\n%[3]s\n}\n",
 			c.folder, c.port, strings.ReplaceAll(settings, "SERVER", server))
-		if err := os.WriteFile(filepath.Join(c.folder, "Caddyfile"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(c.folder, "Caddyfile"), []byte(text), 0o600))
 		return c
 	}
 }
@@ -212,18 +192,13 @@ func (c *caddy) start(t *testing.T) {
 // stop kills it: told to end, it waits for its connections.
 func (c *caddy) stop(t *testing.T) {
 	t.Helper()
-	if err := c.running.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.running.Process.Kill())
 	_ = c.running.Wait() // it was killed
 }
 
 func (c *caddy) log(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(c.folder, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join(c.folder, name)))
 	return string(text)
 }
 
@@ -261,10 +236,7 @@ type addressed struct {
 
 func (e *elsewhere) begins(t *testing.T) *addressed {
 	t.Helper()
-	authority, err := os.ReadFile(e.front.authority())
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := must(os.ReadFile(e.front.authority()))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authority)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
@@ -272,9 +244,7 @@ func (e *elsewhere) begins(t *testing.T) *addressed {
 	t.Cleanup(transport.CloseIdleConnections)
 	a := &addressed{elsewhere: e, http: &http.Client{Transport: transport}}
 	answer, err := a.post(t.Context(), initialize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	if a.session = answer.Header.Get("Mcp-Session-Id"); a.session == "" {
 		t.Fatalf("initialize: %s", answer.Status)
@@ -307,14 +277,9 @@ func (a *addressed) request(ctx context.Context, method, message, event string) 
 func (a *addressed) result(t *testing.T, message string) answer {
 	t.Helper()
 	response, err := a.post(t.Context(), message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(io.ReadAll(response.Body))
 	return resultIn(t, string(text))
 }
 
@@ -348,10 +313,8 @@ func TestACreationWhoseConnectionIsCutBecomesOnePullRequest(t *testing.T) {
 func cutCreations(t *testing.T, proxy func(*testing.T, string) front) {
 	t.Helper()
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte("version: 1\ncaps:\n  open_prs: 50\n  creations_per_hour: 100\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(policy, []byte("version: 1\ncaps:\n  open_prs: 50\n  creations_per_hour: 100\n"),
+		0o600))
 	e := newElsewhereBehind(t, proxy, "CLAUDEOPS_POLICY="+policy)
 	a := e.begins(t)
 	const rounds = 12
@@ -411,9 +374,7 @@ func TestAnAnswerIsAskedForAgainBehindNginx(t *testing.T) {
 	_, release := localForge{}.hold(t, e.world)
 	ctx, cut := context.WithCancel(t.Context())
 	response, err := a.post(ctx, progressing(createPR(t, quieterDisk())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	lines, event := bufio.NewReader(response.Body), ""
 	for line := ""; !strings.Contains(line, "writing the branch"); {
 		if line, err = lines.ReadString('\n'); err != nil {
@@ -427,14 +388,9 @@ func TestAnAnswerIsAskedForAgainBehindNginx(t *testing.T) {
 	_ = response.Body.Close()
 	release()
 	rest, err := a.request(t.Context(), http.MethodGet, "", event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = rest.Body.Close() }()
-	text, err := io.ReadAll(rest.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(io.ReadAll(rest.Body))
 	assertOpened(t, resultIn(t, string(text)), quieterDisk())
 	e.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
@@ -469,13 +425,9 @@ func TestStreamsThatSayNothingLiveThroughProxies(t *testing.T) {
 		a := e.begins(t)
 		_, release := localForge{}.hold(t, e.world)
 		general, err := a.request(t.Context(), http.MethodGet, "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		call, err := a.post(t.Context(), progressing(createPR(t, quieterDisk())))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		all.Go(func() { // both proxies at once: it takes the time between two comments
 			defer func() { _, _ = general.Body.Close(), call.Body.Close() }()
 			lines := bufio.NewReader(call.Body)

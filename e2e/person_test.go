@@ -151,14 +151,9 @@ func TestAPersonsQuestionsAndActs(t *testing.T) {
 	agent := filepath.Join(t.TempDir(), "claude")
 	writeProgram(t, agent, waitingAgent)
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte("version: 1\ncaps: {open_prs: 100, creations_per_hour: 100}\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(policy, []byte("version: 1\ncaps: {open_prs: 100, creations_per_hour: 100}\n"),
+		0o600))
+	root := must(filepath.Abs(".."))
 	policy = "CLAUDEOPS_POLICY=" + policy
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent, "CLAUDEOPS_TOOLSETS=pr,scripts",
 		fmt.Sprintf(`CLAUDEOPS_SCRIPTS={"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root), policy)

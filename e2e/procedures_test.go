@@ -75,9 +75,7 @@ func TestTheLifeOfAProcedure(t *testing.T) {
 
 	// It is found to be wrong where it is deployed, and proposed from there.
 	deployed := filepath.Join(w.home, "work", ".claude", "skills", "free-disk", "SKILL.md")
-	if err := os.WriteFile(deployed, []byte(procedure(lifeCorrected)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(deployed, []byte(procedure(lifeCorrected)), 0o600))
 	if out := say("work", "deploy", "explain", deployed, "--line", "3"); !strings.Contains(out,
 		"-> upstream source "+lifeFile+", line 3") {
 		t.Errorf("explain: %s", out)
@@ -150,12 +148,8 @@ func (w *world) project(t *testing.T, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		name = filepath.Join(w.home, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		check(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 }
 
@@ -214,12 +208,8 @@ func TestClaudeHasTheSkillsOfInstalledPackages(t *testing.T) {
 		"source/prompts/tidy-logs.md": "Tidy the logs.\n",
 	} {
 		name = filepath.Join(w.home, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		check(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	packages := func(folder string, args ...string) {
 		t.Helper()
@@ -292,14 +282,9 @@ func (w *world) sharePackages(t *testing.T) {
 		packages(one, "create", "--name", "@ops/"+one)
 		if one == "top" {
 			name := filepath.Join(w.home, "top/aam.yaml")
-			manifest, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			manifest := must(os.ReadFile(name))
 			text := strings.TrimSuffix(string(manifest), "\n") + "\ndependencies:\n  \"@ops/base\": ^0.1.0\n"
-			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(name, []byte(text), 0o600))
 		}
 		packages(one, "publish")
 	}

@@ -122,10 +122,8 @@ func TestOtherClientsProposeByAddress(t *testing.T) {
 			e, p := newElsewhere(t, "ssl", nginxDefaults), quieterDisk()
 			home, plays := t.TempDir(), newOtherModel(t, scripted(use("create_pr", p)))
 			file := filepath.Join(home, c.file)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
-				os.WriteFile(file, []byte(c.around(e.printed(t, e.local, "--client", c.name), plays.URL)), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			check(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+				os.WriteFile(file, []byte(c.around(e.printed(t, e.local, "--client", c.name), plays.URL)), 0o600)))
 			got := run(t, program{
 				path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(),
 				env: e.client.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true",
@@ -146,10 +144,7 @@ func TestOtherClientsProposeByAddress(t *testing.T) {
 func TestTheConformanceSuiteByAddress(t *testing.T) {
 	e, node := newElsewhere(t, "ssl", nginxDefaults), installed(t, "node-linux-*/bin/node")
 	suite := installed(t, "@modelcontextprotocol/conformance/dist/index.js")
-	at, err := url.Parse(e.local)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must(url.Parse(e.local))
 	// the suite shows no token by itself
 	showing := httptest.NewServer(&httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {

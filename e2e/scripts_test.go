@@ -16,10 +16,7 @@ import (
 
 // The real CLI calls a script of the operator as a tool, on this repository.
 func TestClaudeCallsAScript(t *testing.T) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must(filepath.Abs(".."))
 	w := newWorld(t, "2")
 	w.vars["CLAUDEOPS_TOOLSETS"] = "pr,scripts"
 	w.vars["CLAUDEOPS_SCRIPTS"] = fmt.Sprintf(`{"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root)
@@ -95,9 +92,7 @@ func TestNothingOfAScriptOutlivesAKilledServer(t *testing.T) {
 	s.in(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"long","arguments":{}}}`)
 	until(t, "the script and its daemons run",
 		func() bool { _, err := os.Stat(ready); return err == nil && len(withWord(nap)) >= 3 })
-	if err := s.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, s.cmd.Process.Kill())
 	until(t, "nothing is left", func() bool { return len(withWord(nap)) == 0 })
 	got := run(t, program{path: claudeops(t), args: []string{"scripts", "runs"}, dir: project, env: w.environment()})
 	if got.code != 0 || !strings.Contains(got.stdout, "long") {
@@ -130,10 +125,7 @@ func until(t *testing.T, what string, holds func() bool) {
 // docsBlocks are the blocks of code in a section of a page of the docs, in their order.
 func docsBlocks(t *testing.T, page, section string) (blocks []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join("..", "docs", page)))
 	_, rest, found := strings.Cut(string(text), "\n## "+section+"\n")
 	if !found {
 		t.Fatalf("docs/%s has no section %s", page, section)

@@ -307,10 +307,7 @@ func TestASessionThatCostsTooMuchIsEndedWhileItRuns(t *testing.T) {
 // starter is the line of .env.example that an operator begins with.
 func starter(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../.env.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../.env.example"))
 	line := regexp.MustCompile(`(?m)^# CLAUDEOPS_AGENT_TOOLS=(.+)$`).FindSubmatch(text)
 	if line == nil {
 		t.Fatal(".env.example has no line to begin with")

@@ -257,15 +257,10 @@ func (localForge) opened(t *testing.T, c *container) int {
 // its files by then, and is known to be worked on.
 func (localForge) hold(t *testing.T, w *world) (writing func(underway), write func()) {
 	t.Helper()
-	folder, err := os.Open(w.repo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must(os.Open(w.repo))
 	write = sync.OnceFunc(func() { _ = folder.Close() })
 	t.Cleanup(write)
-	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
 	return func(u underway) {
 		for !w.isWorkedOn(t) {
 			u.assertNotDone(t)
@@ -382,8 +377,6 @@ func (g giteaForge) assertProposed(t *testing.T, branch string, p proposal) {
 func writeSecrets(t *testing.T, folder string, values map[string]string) {
 	t.Helper()
 	for name, value := range values {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(value+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(folder, name), []byte(value+"\n"), 0o644))
 	}
 }

@@ -181,9 +181,7 @@ func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 	if agents != 1 {
 		t.Errorf("%d agents run, want one", agents)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Process.Signal(syscall.SIGTERM))
 	code := exitCode(t, cmd)
 	release.open()
 	var got sessions
@@ -267,13 +265,9 @@ func TestAnAgentCallsToolsOfTheToolsetsThatItsSessionGets(t *testing.T) {
 	o := newOperator(t)
 	project := t.TempDir()
 	agents := filepath.Join(project, ".fractary", "agents")
-	if err := os.MkdirAll(agents, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(agents, "reviewer.yaml"), []byte(agentDefinition("reviewer", "1.2.3", "")),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(agents, 0o755))
+	check(t, os.WriteFile(filepath.Join(agents, "reviewer.yaml"), []byte(agentDefinition("reviewer", "1.2.3", "")),
+		0o644))
 	stub := newSessionStub(t, scriptedSession(use("fractary_forge_agent_list", map[string]any{"source": "local"})))
 	got := run(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1", "--session-toolsets",
 		"pr,definitions"}, dir: project, env: o.environment(stub.URL)})

@@ -34,14 +34,8 @@ func newTalk(t *testing.T, dir string, env []string) talk {
 // talkTo starts a server whose lines may be long.
 func talkTo(t *testing.T, cmd *exec.Cmd) talk {
 	t.Helper()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must(cmd.StdinPipe())
+	out := must(cmd.StdoutPipe())
 	launch(t, cmd)
 	write := func(line string) {
 		if _, err := fmt.Fprintln(in, line); err != nil {

@@ -41,9 +41,7 @@ func newWorld(t *testing.T, tier string) *world {
 		"CLAUDEOPS_STATE_DIR":  filepath.Join(dir, "state"),
 	}
 	for _, d := range []string{w.home, w.repo, w.vars["CLAUDEOPS_REPOS_DIR"], w.vars["CLAUDEOPS_STATE_DIR"]} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(d, 0o700))
 	}
 	w.git(t, "", "init", "--quiet", "--bare", "--initial-branch=main")
 	w.git(t, importStream(seed()), "fast-import", "--quiet")
@@ -239,10 +237,7 @@ func decode[T any](t *testing.T, text string) T {
 
 func encode(t *testing.T, v any) string {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(json.Marshal(v))
 	return string(b)
 }
 
