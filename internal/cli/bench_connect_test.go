@@ -20,9 +20,7 @@ import (
 // tools/list.
 func BenchmarkConnection(b *testing.B) {
 	dir, err := os.MkdirTemp("", "bench") // that of b is too long for a socket
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state")}
 	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
@@ -31,20 +29,14 @@ func BenchmarkConnection(b *testing.B) {
 	b.Cleanup(func() { _ = a.program().Close() })
 	d, err := p.Agents.Open(gateway.Spec{Rights: gateway.Rights{Session: "bench", Tier: 2, Toolsets: []string{"pr"}},
 		Dir: dir})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	b.Cleanup(func() { _ = d.Close() })
 	d.Admit(func(int) bool { return true })
 	ticket, err := stdioproxy.ReadTicket(d.TicketFile())
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	for b.Loop() {
 		conn, err := stdioproxy.Dial(b.Context(), d.Address(), stdioproxy.Hello{Ticket: ticket})
-		if err != nil {
-			b.Fatal(err)
-		}
+		check(b, err)
 		answers := bufio.NewReader(conn)
 		for id, method := range []string{"initialize", "tools/list"} {
 			if _, err := fmt.Fprintf(conn,

@@ -22,17 +22,13 @@ import (
 func BenchmarkCreatePR(b *testing.B) {
 	dir := b.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policy, []byte("version: 1\ncaps: {creations_per_hour: 1000}\n"), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	check(b, os.WriteFile(policy, []byte("version: 1\ncaps: {creations_per_hour: 1000}\n"), 0o600))
 	env := map[string]string{
 		"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
 		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
 		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "CLAUDEOPS_POLICY": policy,
 	}
-	if err := os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700); err != nil {
-		b.Fatal(err)
-	}
+	check(b, os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700))
 	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
 		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
 	flow := a.program().Wire(app.Needs{}).Flow
@@ -62,9 +58,7 @@ func BenchmarkListLocal(b *testing.B) {
 		"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
 		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"),
 	}
-	if err := os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700); err != nil {
-		b.Fatal(err)
-	}
+	check(b, os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700))
 	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
 		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
 	parts := a.program().Wire(app.Needs{})
@@ -79,9 +73,7 @@ func BenchmarkListLocal(b *testing.B) {
 	makeRepository(b, at, stream.String())
 	heads, err := exec.Command("git", "--git-dir", at, "for-each-ref", "--format=%(refname:short) %(objectname)",
 		"refs/heads/claude-ops").Output()
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	req := prflow.ListRequest{RepoOwner: "bench", RepoName: "many"}
 	if _, err := listAll(b.Context(), a, req); err != nil { // the records know the root from now on
 		b.Fatal(err)
@@ -104,16 +96,13 @@ func BenchmarkListLocal(b *testing.B) {
 func benchRequest(b *testing.B, name string) []byte {
 	b.Helper()
 	text := strings.Repeat("- Look at the disk, and compare it with yesterday's record.\n", 70)
-	raw, err := json.Marshal(prflow.CreateRequest{
+	raw := must(json.Marshal(prflow.CreateRequest{
 		RepoOwner: "bench", RepoName: name, Title: "Check the disk", Body: "Why: it fills up.",
 		Files: []prflow.FileRequest{
 			{Path: "checks/disk.md", Action: "update", Content: &text},
 			{Path: "checks/inodes.md", Action: "create", Content: &text},
 		},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}))
 	return raw
 }
 

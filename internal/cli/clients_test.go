@@ -26,12 +26,8 @@ func toolsetWorld(t *testing.T) map[string]string {
 		"scripts.yaml": "env: [KUBECONFIG, CLAUDEOPS_MARK_KEY, SOURCE_TOKEN]\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		check(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return map[string]string{
 		"HOME": filepath.Join(dir, "home"), "CLAUDEOPS_TOOLSETS": "pr,definitions,deploy,packages,scripts",
@@ -68,10 +64,7 @@ func TestWhatEachClientReadsNamesEveryVariable(t *testing.T) {
 	t.Parallel()
 	env := toolsetWorld(t)
 	named := map[string][]string{}
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must(os.Executable())
 	for name, args := range map[string][]string{
 		"claude": {"--client", "claude"}, "codex": {"--client", "codex"}, "gemini": {"--client", "gemini"},
 		"cursor": {"--client", "cursor"}, "vscode": {"--client", "vscode"},
@@ -118,9 +111,7 @@ func valuesOf(env map[string]string) func(string) (string, bool) {
 func compareWithGolden(t *testing.T, name, got string) {
 	t.Helper()
 	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(name, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(name)
 	if err != nil || got != string(want) {
@@ -136,9 +127,7 @@ func TestWhatCannotBeReadNamesNothingAndIsSaid(t *testing.T) {
 		"state/sources.yaml":         "the list of sources", "scripts.yaml": "CLAUDEOPS_SCRIPTS",
 	} {
 		env := toolsetWorld(t)
-		if err := os.WriteFile(filepath.Join(filepath.Dir(env["HOME"]), file), []byte("{broken"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(filepath.Dir(env["HOME"]), file), []byte("{broken"), 0o600))
 		var out, errOut bytes.Buffer
 		code := Run(context.Background(), []string{"mcp-config", "--client", "codex"},
 			Streams{In: strings.NewReader(""), Out: &out, Err: &errOut}, valuesOf(env))

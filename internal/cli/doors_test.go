@@ -83,10 +83,7 @@ func (d *doors) formed(failure any, failed bool) (o outcome) {
 	if !failed {
 		return o
 	}
-	text, err := json.Marshal(failure)
-	if err != nil {
-		d.Fatal(err)
-	}
+	text := must(json.Marshal(failure))
 	o.Form = requestIDs().ReplaceAllString(string(text), "id")
 	return o
 }
@@ -254,14 +251,10 @@ func (d *doors) server() http.Handler {
 	a := d.app("", new(bytes.Buffer))
 	p := a.program().Wire(app.Needs{})
 	agents, err := app.NewAgentSessions(p)
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	server, err := app.NewWebServer(p, app.WebToolsets(a.program()), app.NewFollower(p), agents, app.AgentTokens(p),
 		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, httpx.Own{})
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	d.servers[environment] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.ServeHTTP(w, r)
 		if err := p.Store.Ledger.FlushRepeats(r.Context(), true); err != nil { // a row for each refusal, however quick
@@ -422,10 +415,7 @@ func brokenRequests(t *testing.T, o operation.Operation) map[string]string {
 			t.Fatalf("the request for %s: %v", o.Name, err)
 		}
 		change(request)
-		text, err := json.Marshal(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(json.Marshal(request))
 		broken[what] = string(text)
 	}
 	with("an unknown name", func(r map[string]any) { r["nonsense"] = "x" })
@@ -633,9 +623,7 @@ func schemaOf(t *testing.T, o operation.Operation) []byte {
 				continue
 			}
 			text, err := set.Schema(o, "input")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			return text
 		}
 	}

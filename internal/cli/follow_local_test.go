@@ -68,9 +68,7 @@ func makeRepository(t testing.TB, dir, stream string) {
 	if err == nil {
 		err = os.CopyFS(dir, os.DirFS(folder))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 }
 
 // streamOf is a commit on main for git fast-import. files are pairs of a path and a text.
@@ -110,9 +108,7 @@ func (w *localWorld) run(args ...string) {
 func (w *localWorld) propose(name string) {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), name)
-	if err := os.WriteFile(file, []byte("# "+name+"\n"), 0o600); err != nil {
-		w.Fatal(err)
-	}
+	check(w, os.WriteFile(file, []byte("# "+name+"\n"), 0o600))
 	w.run("pr", "create", "--repo", "joe/infra", "--title", name, "--body", "why", "--create", "checks/"+name+".md="+file)
 }
 
@@ -193,9 +189,7 @@ func (w *localWorld) pull(p *app.Parts, number int) (record.PullRecord, bool) {
 	w.Helper()
 	r, found, err := p.Store.Pulls.FindPull(w.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra",
 		Number: number})
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	return r, found
 }
 
@@ -263,9 +257,7 @@ func TestAMovedRootKeepsItsPullRequests(t *testing.T) {
 	other.propose("other")
 	root := w.env["CLAUDEOPS_LOCAL_ROOT"]
 	moved := filepath.Join(t.TempDir(), "moved")
-	if err := os.Rename(root, moved); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Rename(root, moved))
 	w.env["CLAUDEOPS_LOCAL_ROOT"], w.repo = moved, filepath.Join(moved, "joe", "infra.git")
 	p := w.parts()
 	w.rounds(p)
@@ -280,9 +272,7 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	w := newLocalWorld(t)
 	w.env["CLAUDEOPS_REPOS"] = "local:joe/infra"
 	w.propose("old")
-	if err := os.RemoveAll(w.env["CLAUDEOPS_STATE_DIR"]); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.RemoveAll(w.env["CLAUDEOPS_STATE_DIR"]))
 	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}},
 		lookup: w.lookup}
 	p := a.program().Wire(app.Needs{})
@@ -300,4 +290,20 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	if left := w.git("-C", w.repo, "for-each-ref", "refs/heads/claude-ops/"); left != "" {
 		t.Errorf("left: %s", left)
 	}
+}
+
+// check ends the test on an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must is for what fails only where the test itself is wrong, or the machine is.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

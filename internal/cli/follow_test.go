@@ -103,9 +103,7 @@ func (f *forged) run(args ...string) string {
 func (f *forged) propose(title string) {
 	f.Helper()
 	content := filepath.Join(f.TempDir(), "content.md")
-	if err := os.WriteFile(content, []byte("# "+title+"\n"), 0o600); err != nil {
-		f.Fatal(err)
-	}
+	check(f, os.WriteFile(content, []byte("# "+title+"\n"), 0o600))
 	f.run("pr", "create", "--repo", f.repo.String(), "--title", title, "--body", "why", "--create",
 		"checks/"+strings.ReplaceAll(title, " ", "-")+".md="+content)
 	if got := <-f.told; !strings.HasPrefix(got, "opened ") {
@@ -268,9 +266,7 @@ func TestAPushAtAForgeRecordsTheNewHead(t *testing.T) {
 func (f *forged) wantHead(commit string) {
 	f.Helper()
 	s, err := store.Open(f.Context(), f.env["CLAUDEOPS_STATE_DIR"], store.Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	check(f, err)
 	defer s.Close()
 	r, found, err := s.Pulls.FindPull(f.Context(), record.PullKey{Provider: f.source, Owner: f.repo.Owner,
 		Repo: f.repo.Name, Number: 1})
@@ -338,9 +334,7 @@ func TestAMergeAtAForgeIsDeployed(t *testing.T) {
 				t.Errorf("people were told: %s", got)
 			}
 			deployed("a person's")
-			if err := os.Remove(filepath.Join(prompts, "ask.md")); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.Remove(filepath.Join(prompts, "ask.md")))
 			merge("disk", 3, "four")
 			if got := <-f.told; got != "deployed #3 by " {
 				t.Errorf("people were told: %s", got)

@@ -104,10 +104,7 @@ func restDoor(o operation.Operation, verb string, body map[string]any) passingAt
 			return "", false
 		}
 		body["repo_owner"], body["repo_name"], body["provider"] = "demo", "home", "local"
-		raw, err := json.Marshal(body)
-		if err != nil {
-			s.Fatal(err)
-		}
+		raw := must(json.Marshal(body))
 		path := strings.Replace(o.Route.Path, "{number}", fmt.Sprint(number), 1)
 		status, text := s.ask(o.Route.Method, s.address+"/api/v1"+path, string(raw), headersOf(by, "application/json"))
 		return refusalIn(s, status, text), true
@@ -264,9 +261,7 @@ func (s *signedInWorld) state() string {
 	s.Helper()
 	refs, err := exec.CommandContext(s.Context(), "git", "--git-dir", filepath.Join(s.dir, "root/demo/home.git"),
 		"for-each-ref").Output()
-	if err != nil {
-		s.Fatal(err)
-	}
+	check(s, err)
 	var pulls struct{ Items []map[string]any }
 	s.read(&pulls, "review", "list", "--state", "all", "--repo", "demo/home")
 	out := string(refs)

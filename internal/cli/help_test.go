@@ -209,14 +209,10 @@ func TestValuesAreCompleted(t *testing.T) {
 		}
 	}
 	complete([]string{"joe/infra"}, "audit", "list", "--repo", "") // without records
-	if err := os.Mkdir(filepath.Join(dir, "state"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Mkdir(filepath.Join(dir, "state"), 0o700))
 	makeRepository(t, filepath.Join(dir, "root", "demo", "home.git"), streamOf("checks/disk.md", "x\n"))
 	delete(env, "CLAUDEOPS_REPOS")
-	if err := os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600))
 	run("pr", "create", "--repo", "demo/home", "--title", "Watch it", "--body", "Why: x", "--create",
 		"checks/one.md="+filepath.Join(dir, "new.md"))
 	run("token", "create", "--name", "ci")
@@ -242,10 +238,7 @@ func TestTheListOfCodesIsWhole(t *testing.T) {
 		}
 		seen[code] = true
 	}
-	text, err := os.ReadFile(filepath.Join("..", "base", "fault", "fault.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join("..", "base", "fault", "fault.go")))
 	if n := strings.Count(string(text), ` Code = "`); n != len(seen) {
 		t.Errorf("%d codes of %d", len(seen), n)
 	}

@@ -265,9 +265,7 @@ func (s *signedInWorld) signInAs(who fakeoidc.Person) (status int, cookie string
 	}
 	kept := began.Cookies()[0]
 	back, err := url.Parse(get(began.Header.Get("Location"), "").Header.Get("Location"))
-	if err != nil {
-		s.Fatal(err)
-	}
+	check(s, err)
 	arrived, text := s.exchangeOf(http.MethodGet, s.address+back.RequestURI(), "",
 		http.Header{"Cookie": {kept.Name + "=" + kept.Value}})
 	if strings.Contains(text, "nonsense") {
@@ -395,10 +393,7 @@ func (s *signedInWorld) listsAs() fault.Code { return s.agentCalls("list_prs", h
 // shortFolder makes a folder whose path leaves room for the name of a socket.
 func shortFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(os.MkdirTemp("", "sock"))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -410,9 +405,7 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 	if refused := (*stdioproxy.RefusedError)(nil); errors.As(err, &refused) {
 		return fault.Code(refused.Code)
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	check(s, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := fmt.Fprintf(conn, "%s\n%s\n%s\n", greetingOfTest, initializedOfTest,
 		toolCall(tool, arguments)); err != nil {
@@ -420,9 +413,7 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 	}
 	for answers := json.NewDecoder(conn); ; {
 		var answer toolAnswer
-		if err := answers.Decode(&answer); err != nil {
-			s.Fatal(err)
-		}
+		check(s, answers.Decode(&answer))
 		if answer.ID == 2 {
 			return answer.code()
 		}

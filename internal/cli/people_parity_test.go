@@ -262,9 +262,7 @@ func (w *peopleWorld) connect(id string) {
 	s := store.New(filepath.Join(w.dir, "state"), store.Options{})
 	c := record.Connection{ID: id, Credential: "laptop", Tier: 2, Way: "unix", Peer: "pid 4711, uid 1000",
 		Since: time.Now()}
-	if err := s.Connections().OpenConnection(w.Context(), c); err != nil {
-		w.Fatal(err)
-	}
+	check(w, s.Connections().OpenConnection(w.Context(), c))
 	over := make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -357,10 +355,8 @@ func TestWhatPeopleDoHasTheSameEffectThroughEveryInterface(t *testing.T) {
 func newWorldOf(t *testing.T, a attempt) *peopleWorld {
 	t.Helper()
 	w := newPeopleWorld(t, a.env)
-	if err := os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"),
+		0o600))
 	if a.before != nil {
 		a.before(w)
 	}

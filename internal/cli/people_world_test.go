@@ -149,12 +149,8 @@ func newPeopleWorld(t *testing.T, env map[string]string) *peopleWorld {
 	syscall.ForkLock.RLock() // no child may inherit the copied program, opened for writing: it could not be run (ETXTBSY)
 	err := os.CopyFS(w.dir, os.DirFS(seed.dir))
 	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Join(w.dir, "state"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, os.Chmod(filepath.Join(w.dir, "state"), 0o700))
 	w.env = peopleEnv(w.dir)
 	for name, value := range env {
 		w.env[name] = strings.ReplaceAll(value, "$DIR", w.dir)
@@ -177,9 +173,7 @@ func (w *peopleWorld) asAnn(env map[string]string) func(string) (string, bool) {
 func (w *peopleWorld) seed() peopleSeed {
 	w.Helper()
 	seed, err := seedOfPeople()
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	return seed
 }
 
@@ -315,10 +309,7 @@ func (w *peopleWorld) post(address string, body any) fault.Code {
 		headers.Set("Content-Type", "application/x-www-form-urlencoded")
 		text = form.Encode()
 	} else if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			w.Fatal(err)
-		}
+		raw := must(json.Marshal(body))
 		text = string(raw)
 	}
 	status, answer := w.ask(http.MethodPost, address, text, headers)
@@ -391,17 +382,13 @@ func (w *peopleWorld) heads(dir string) string {
 		}
 		fmt.Fprintf(&texts, "%q\n", text)
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	if known, ok := headsOf.Load(texts.String()); ok {
 		return known.(string)
 	}
 	out, err := exec.CommandContext(w.Context(), "git", "--git-dir", dir, "for-each-ref",
 		"--format=%(refname) %(tree)").Output()
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	headsOf.Store(texts.String(), string(out))
 	return string(out)
 }
@@ -425,9 +412,7 @@ func (w *peopleWorld) inspect(look func(*store.Store) error) {
 	w.Helper()
 	s := store.New(filepath.Join(w.dir, "state"), store.Options{MustExist: true,
 		LocalRoot: func() string { return local.RootIdentity(filepath.Join(w.dir, "root")) }})
-	if err := errors.Join(look(s), s.Close()); err != nil {
-		w.Fatal(err)
-	}
+	check(w, errors.Join(look(s), s.Close()))
 }
 
 // rowsOfSeed is the number of rows in the audit of the seed: two pull requests, a dry run, a token.
@@ -439,9 +424,7 @@ func (w *peopleWorld) read(into any, args ...string) {
 	if code != 0 {
 		w.Fatalf("%v: %d %s", args, code, out)
 	}
-	if err := json.Unmarshal([]byte(out), into); err != nil {
-		w.Fatal(err)
-	}
+	check(w, json.Unmarshal([]byte(out), into))
 }
 
 // said returns the output of a command on both of its streams.
@@ -483,4 +466,20 @@ func TestNothingHidesInWhatIsPrinted(t *testing.T) {
 	if out, _ := w.said("--json", "audit", "list"); !strings.Contains(out, `\u202e`) {
 		t.Errorf("no row has what was written: %s", out)
 	}
+}
+
+// check ends the test on an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must is for what fails only where the test itself is wrong, or the machine is.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

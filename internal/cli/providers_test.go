@@ -25,10 +25,7 @@ func TestCloneURLsBeginWithTheAddressOfPagesNotOfTheAPI(t *testing.T) {
 		"https://example.org:8443/git/":      {"example.org:8443", "https://example.org:8443/git"},
 		"https://ghe.example.org:84/api/v3/": {"ghe.example.org:84", "https://ghe.example.org:84"},
 	} {
-		at, err := url.Parse(api)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must(url.Parse(api))
 		if got := app.CloneBase(at, []string{c.host}); got != c.want {
 			t.Errorf("%s: %s, want %s", api, got, c.want)
 		}
@@ -60,12 +57,8 @@ func TestAWorkingCopyIsUpdatedFromWhereTheOperatorSaysAlone(t *testing.T) {
 			args = append(args, "--token-env", "TEAM_TOKEN")
 		}
 		root.SetArgs(args)
-		if err := root.ExecuteContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := allow.program().Close(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, root.ExecuteContext(t.Context()))
+		check(t, allow.program().Close())
 	}
 	for address, want := range map[string]struct {
 		url, token string

@@ -31,9 +31,7 @@ const inTheEnvironment = "tok-7f3a9c2e51d84b60-environment"
 func newScripted(t *testing.T, settings string, files map[string]string) *scripted {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "claudeops-scripted-") // not in memory: scripts may write in /dev/shm
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &scripted{
 		T: t, project: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"),
@@ -198,9 +196,7 @@ print("python", mod.say())
 `,
 	})
 	for _, dir := range []string{filepath.Join(s.home, "cache"), filepath.Join(filepath.Dir(s.project), "out")} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Mkdir(dir, 0o700))
 	}
 	out, code := s.run("scripts", "run", "build")
 	if want := "python built\n755\n640\ndone\n"; code != 0 || !strings.Contains(out, want) ||
@@ -316,14 +312,9 @@ func TestACommandConcealsItsEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"pr", "create", "--from", "-"}, {"mcp-server"},
 		{"policy", "check", "--paths-from", "-"}} {
-		binary, err := exec.LookPath("claudeops")
-		if err != nil {
-			t.Fatal(err)
-		}
+		binary := must(exec.LookPath("claudeops"))
 		file, err := os.Open(binary) // another user may not look into the folder of the binary
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		cmd := exec.Command("/proc/self/fd/3", args...)
 		cmd.ExtraFiles = []*os.File{file}
 		cmd.Env = []string{"GITHUB_TOKEN=tok-7f3a9c2e51d84b60", "CLAUDEOPS_STATE_DIR=" + t.TempDir()}
@@ -336,9 +327,7 @@ func TestACommandConcealsItsEnvironment(t *testing.T) {
 		if _, err := cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, cmd.Start())
 		var info syscall.Stat_t
 		concealed := false
 		for end := time.Now().Add(time.Minute); !concealed && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

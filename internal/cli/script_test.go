@@ -141,9 +141,7 @@ func startWorkers(t *testing.T) (folder string) {
 	if err == nil {
 		err = os.Link(filepath.Join(bin, "ask"), filepath.Join(folder, "claudeops"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for number := range runtime.GOMAXPROCS(0) + 1 {
 		worker := exec.CommandContext(t.Context(), filepath.Join(bin, "claudeops"), commands.Worker,
 			commands.Socket(folder, number))
@@ -152,9 +150,7 @@ func startWorkers(t *testing.T) (folder string) {
 		if err == nil {
 			err = worker.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		t.Cleanup(func() {
 			_ = worker.Process.Kill()
 			_ = worker.Wait()
@@ -511,11 +507,8 @@ func whyNotRun(line string) (beginning, why string) {
 }
 
 // blocksOf are the blocks of commands of a page.
-func blocksOf(t interface{ Fatal(...any) }, page string) (out []string) {
-	text, err := os.ReadFile(filepath.Join("..", "..", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+func blocksOf(page string) (out []string) {
+	text := must(os.ReadFile(filepath.Join("..", "..", page)))
 	for _, m := range regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$").FindAllStringSubmatch(string(text), -1) {
 		if !strings.HasPrefix(m[1], "#!") { // a file, and no commands
 			out = append(out, m[1])
@@ -531,7 +524,7 @@ func runPage(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: page PAGE TEXT [OLD=>NEW...]")
 	}
 	var found []string
-	for _, block := range blocksOf(fatal{ts}, args[0]) {
+	for _, block := range blocksOf(args[0]) {
 		if strings.Contains(block, args[1]) {
 			found = append(found, block)
 		}
@@ -623,10 +616,7 @@ func runExample(ts *testscript.TestScript, neg bool, args []string) {
 // Every example of every command is run by a script of testdata/script, or stands in exampleNotRun.
 func TestEveryExampleIsRun(t *testing.T) {
 	t.Parallel()
-	script, err := os.ReadFile("testdata/script/examples.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must(os.ReadFile("testdata/script/examples.txtar"))
 	run, used, lines := map[string]bool{}, map[string]bool{}, 0
 	for _, m := range regexp.MustCompile(`(?m)^example '([^']+)'`).FindAllStringSubmatch(string(script), -1) {
 		run[m[1]] = true
@@ -656,11 +646,6 @@ func TestEveryExampleIsRun(t *testing.T) {
 	}
 }
 
-// fatal is a script where a test is wanted.
-type fatal struct{ ts *testscript.TestScript }
-
-func (f fatal) Fatal(args ...any) { f.ts.Fatalf("%v", args) }
-
 // Every command that the tutorials, the guides and README show is run by a script of testdata/script, from the page, or
 // stands in notRun.
 func TestEveryCommandOfThePagesIsRun(t *testing.T) {
@@ -671,16 +656,13 @@ func TestEveryCommandOfThePagesIsRun(t *testing.T) {
 	}
 	var all strings.Builder
 	for _, name := range scripts {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(name))
 		all.Write(text)
 	}
 	runs := regexp.MustCompile(`(?m)^(?:! )?page (\S+) (?:'([^']+)'|(\S+))`).FindAllStringSubmatch(all.String(), -1)
 	used, lines := map[string]bool{}, 0
 	for _, page := range pagesWithCommands(t) {
-		for _, block := range blocksOf(t, page) {
+		for _, block := range blocksOf(page) {
 			isRun := slices.ContainsFunc(runs, func(run []string) bool {
 				return run[1] == page && strings.Contains(block, run[2]+run[3])
 			})

@@ -43,10 +43,7 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "done")
 	})}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"))
 	p := &app.Parts{Log: slog.New(slog.DiscardHandler)}
 	ended := make(chan error, 1)
 	closing := &closingListener{Listener: listener, closed: make(chan struct{})}
@@ -135,9 +132,7 @@ func TestWhatAPageFetchesIsInTheAudit(t *testing.T) {
 	rows := func() []record.RecordedAttempt {
 		t.Helper()
 		list, err := p.Store.Audit.Page(t.Context(), record.AuditQuery{Ascending: true, Limit: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return list
 	}
 	if _, err := d.Look(t.Context()); err != nil {

@@ -81,10 +81,7 @@ func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T)
 		t.Fatalf("it said %s", s.said)
 	}
 	base, code := "http://"+parsed.Host, parsed.Query().Get("code")
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must(cookiejar.New(nil))
 	client := &http.Client{Jar: jar}
 	if status, page := fetchPage(t, client, http.MethodGet, address, nil); status != 200 || !strings.Contains(page, code) {
 		t.Fatalf("%d %s", status, page)
@@ -124,20 +121,13 @@ func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	const secret = "cops_0123456789012345678901234567890123456789012"
-	if err := os.WriteFile(filepath.Join(state, "operator-token"), []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(state, "operator-token"), []byte(secret+"\n"), 0o600))
 	s := serveIn(t, state)
 	address := regexp.MustCompile(`http://[^/]+`).FindString(s.said)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/api/v1/me", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/api/v1/me", http.NoBody))
 	r.Header.Set("Authorization", "Bearer "+secret)
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode != 200 {
 		t.Errorf("status %d", answer.StatusCode)
@@ -148,9 +138,7 @@ func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
 func TestAServerThatCannotKeepItsTokenSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(state, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(state, nil, 0o600))
 	var out, problems strings.Builder
 	env := map[string]string{"CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_ADDR": "127.0.0.1:0"}
 	code := cli.Run(t.Context(), []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
@@ -162,24 +150,17 @@ func TestAServerThatCannotKeepItsTokenSaysWhatToDo(t *testing.T) {
 
 func fetchPage(t *testing.T, client *http.Client, method, address string, form url.Values) (status int, text string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode())))
 	r.Header.Set("Accept", "text/html")
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
 	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return answer.StatusCode, string(body)
 }
 
@@ -203,9 +184,7 @@ func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
 	defer server.Close()
 	addr := server.Listener.Addr().String()
 	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, listening := range []string{addr, "0.0.0.0:" + port, ":" + port, "localhost:" + port} {
 		code, out, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": listening, "CLAUDEOPS_BASE_PATH": "/ops"})
 		if code != fault.ExitDone || !strings.Contains(out, "is ready") || asked != "/ops/readyz" {
@@ -503,20 +482,13 @@ func (w *peopleWorld) exchangeBy(client *http.Client, method, address, body stri
 	head responseHead, text string,
 ) {
 	w.Helper()
-	r, err := http.NewRequestWithContext(w.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		w.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(w.Context(), method, address, strings.NewReader(body)))
 	r.Header = headers
 	got, err := client.Do(r)
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	defer got.Body.Close()
 	raw, err := io.ReadAll(got.Body)
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	return responseHead{got.StatusCode, got.Header}, string(raw)
 }
 
@@ -524,15 +496,9 @@ func (w *peopleWorld) exchangeBy(client *http.Client, method, address, body stri
 func (w *peopleWorld) put(name, text string) {
 	w.Helper()
 	path := filepath.Join(w.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		w.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		w.Fatal(err)
-	}
+	check(w, os.MkdirAll(filepath.Dir(path), 0o700))
+	check(w, os.WriteFile(path, []byte(text), 0o600))
+	check(w, os.Chmod(path, 0o600))
 }
 
 func (w *peopleWorld) becomes(what string, is func() bool) {
@@ -610,10 +576,7 @@ func (w *peopleWorld) rawCall(address, agent, client, tool string, arguments any
 
 func (w *peopleWorld) send(address string, body any, headers http.Header) []byte {
 	w.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		w.Fatal(err)
-	}
+	text := must(json.Marshal(body))
 	_, answer := w.ask(http.MethodPost, address, string(text), headers)
 	return []byte(answer)
 }

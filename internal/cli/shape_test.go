@@ -105,14 +105,10 @@ func TestEveryCommandAnswersInOneShape(t *testing.T) {
 		return out.String(), code
 	}
 	for _, folder := range []string{"state", "scripts"} {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
 	}
 	makeRepository(t, filepath.Join(dir, "root", "demo", "home.git"), streamOf("checks/disk.md", "x\n"))
-	if err := os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600))
 	for _, first := range [][]string{
 		{"pr", "create", "--repo", "demo/home", "--title", "One", "--body", "Why: x", "--create",
 			"checks/one.md=$DIR/new.md"},

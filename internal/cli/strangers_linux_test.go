@@ -106,12 +106,9 @@ func (s *signedInWorld) strangersLogOut() {
 
 func (s *signedInWorld) strangersComeBack() {
 	s.Helper()
-	flow, err := json.Marshal(map[string]any{"provider": "company", "next": "/",
+	flow := must(json.Marshal(map[string]any{"provider": "company", "next": "/",
 		"until": time.Now().Add(time.Hour).Unix(),
-		"flow":  map[string]string{"state": "s", "nonce": "n", "verifier": strings.Repeat("v", 43)}})
-	if err != nil {
-		s.Fatal(err)
-	}
+		"flow":  map[string]string{"state": "s", "nonce": "n", "verifier": strings.Repeat("v", 43)}}))
 	made := "claudeops_sign_in=" + base64.RawURLEncoding.EncodeToString(flow)
 	refused, last, began := 0, "", time.Now()
 	for range 60 {

@@ -197,8 +197,6 @@ func (w *switchWorld) refs() string {
 	w.Helper()
 	refs, err := exec.CommandContext(w.Context(), "git", "--git-dir", filepath.Join(w.dir, "root/demo/home.git"),
 		"for-each-ref").Output()
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	return string(refs)
 }

@@ -177,10 +177,7 @@ func TestOnlyYesAgrees(t *testing.T) {
 			t.Errorf("%q: %t, %q", said, got, shown.String())
 		}
 	}
-	file, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.CreateTemp(t.TempDir(), ""))
 	defer func() { _ = file.Close() }()
 	if agreed(&commandLine{streams: Streams{In: file}}, "Really?") {
 		t.Error("a file is not a terminal")
