@@ -5,12 +5,9 @@ package cli
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/claudeops/claudeops/internal/app"
 
 	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
@@ -23,10 +20,7 @@ func BenchmarkConnection(b *testing.B) {
 	check(b, err)
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state")}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	p := a.program().Wire(app.Needs{})
-	b.Cleanup(func() { _ = a.program().Close() })
+	_, p := newProcess(b, env)
 	d, err := p.Agents.Open(gateway.Spec{Rights: gateway.Rights{Session: "bench", Tier: 2, Toolsets: []string{"pr"}},
 		Dir: dir})
 	check(b, err)

@@ -3,14 +3,12 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
@@ -29,17 +27,14 @@ func BenchmarkCreatePR(b *testing.B) {
 		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "CLAUDEOPS_POLICY": policy,
 	}
 	check(b, os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700))
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	flow := a.program().Wire(app.Needs{}).Flow
-	b.Cleanup(func() { _ = a.program().Close() })
+	_, p := newProcess(b, env)
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		name := fmt.Sprintf("r%d", i)
 		makeRepository(b, filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", name+".git"), benchStream())
 		raw := benchRequest(b, name)
 		b.StartTimer()
-		result, err := flow.Create(
+		result, err := p.Flow.Create(
 			b.Context(),
 			operation.Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "bench"}},
 			raw,
@@ -59,10 +54,7 @@ func BenchmarkListLocal(b *testing.B) {
 		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"),
 	}
 	check(b, os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700))
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	parts := a.program().Wire(app.Needs{})
-	b.Cleanup(func() { _ = a.program().Close() })
+	a, parts := newProcess(b, env)
 	at := filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", "many.git")
 	var stream strings.Builder
 	stream.WriteString(benchStream())

@@ -77,7 +77,7 @@ func commandsIn(text string) (out []string) {
 
 // allCommands is the tree of commands, with those that cobra adds when it runs.
 func allCommands() *cobra.Command {
-	root := (&commandLine{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
+	root := (&commandLine{lookup: valuesOf(nil)}).rootCommand()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultVersionFlag()
@@ -476,7 +476,7 @@ func asCode(text string) string {
 // do.
 func flagsOfVariables(t *testing.T) map[string]string {
 	t.Helper()
-	a := &commandLine{lookup: func(string) (string, bool) { return "", false }}
+	a := &commandLine{lookup: valuesOf(nil)}
 	root := a.rootCommand()
 	variable := regexp.MustCompile(`\((CLAUDEOPS_[A-Z_]+)\)`)
 	of, commands := map[string]string{}, map[string][]string{}

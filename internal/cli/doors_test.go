@@ -64,7 +64,7 @@ func newDoors(t *testing.T, more ...operation.Toolset) *doors {
 func (d *doors) app(in string, out *bytes.Buffer) *commandLine {
 	env := maps.Clone(d.env)
 	a := &commandLine{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)},
-		lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }, more: d.more, folder: d.folder}
+		lookup: valuesOf(env), more: d.more, folder: d.folder}
 	d.Cleanup(func() { _ = a.program().Close() })
 	return a
 }

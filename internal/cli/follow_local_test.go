@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,16 +93,12 @@ func (w *localWorld) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func (w *localWorld) lookup(name string) (string, bool) {
-	value, found := w.env[name]
-	return value, found
-}
+func (w *localWorld) lookup(name string) (string, bool) { return valuesOf(w.env)(name) }
 
 func (w *localWorld) run(args ...string) {
 	w.Helper()
-	var out, problems bytes.Buffer
-	if code := Run(w.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, w.lookup); code != 0 {
-		w.Fatalf("%v: exit code %d: %s%s", args, code, out.String(), problems.String())
+	if code, said := w.says(args...); code != 0 {
+		w.Fatalf("%v: exit code %d: %s", args, code, said)
 	}
 }
 
@@ -118,14 +115,7 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		w.propose(name)
 	}
-	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}},
-		lookup: w.lookup}
-	defer func() {
-		if err := a.program().Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	p := a.program().Wire(app.Needs{})
+	p := w.parts()
 	follower := app.NewFollower(p)
 	follower.Every = time.Nanosecond
 	look := func(wantNotices int, want ...gitprovider.State) {
@@ -134,10 +124,8 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, state := range want {
-			r, found, err := p.Store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra",
-				Number: i + 1})
-			if err != nil || !found || r.State != state {
-				t.Errorf("#%d: found %t, %s, %v; want %s", i+1, found, r.State, err, state)
+			if r, found := w.pull(p, i+1); !found || r.State != state {
+				t.Errorf("#%d: found %t, %s; want %s", i+1, found, r.State, state)
 			}
 		}
 		counts, err := p.Store.Outbox.NoticeCounts(t.Context())
@@ -160,10 +148,7 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 func (w *localWorld) besideIt() *localWorld {
 	w.Helper()
 	root := w.TempDir()
-	other := &localWorld{T: w.T, repo: filepath.Join(root, "joe", "infra.git"), env: map[string]string{}}
-	for name, value := range w.env {
-		other.env[name] = value
-	}
+	other := &localWorld{T: w.T, repo: filepath.Join(root, "joe", "infra.git"), env: maps.Clone(w.env)}
 	other.env["CLAUDEOPS_LOCAL_ROOT"] = root
 	w.git("clone", "--quiet", "--template=", "--bare", "--single-branch", "--branch", "main", w.repo, other.repo)
 	return other
@@ -172,17 +157,15 @@ func (w *localWorld) besideIt() *localWorld {
 // parts are those of a process of this world.
 func (w *localWorld) parts() *app.Parts {
 	w.Helper()
-	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, lookup: w.lookup}
-	w.Cleanup(func() { _ = a.program().Close() })
-	return a.program().Wire(app.Needs{})
+	_, p := newProcess(w, w.env)
+	return p
 }
 
 // says runs a command and returns its code and what it printed.
 func (w *localWorld) says(args ...string) (int, string) {
 	w.Helper()
-	var out bytes.Buffer
-	code := Run(w.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &out}, w.lookup)
-	return code, out.String()
+	out, errs, code := runArgs(w, w.env, args...)
+	return code, out + errs
 }
 
 func (w *localWorld) pull(p *app.Parts, number int) (record.PullRecord, bool) {
@@ -273,10 +256,7 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	w.env["CLAUDEOPS_REPOS"] = "local:joe/infra"
 	w.propose("old")
 	check(t, os.RemoveAll(w.env["CLAUDEOPS_STATE_DIR"]))
-	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}},
-		lookup: w.lookup}
-	p := a.program().Wire(app.Needs{})
-	t.Cleanup(func() { _ = p.Store.Close() })
+	p := w.parts()
 	p.Flow.Clock.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	ticks := make(chan time.Time)
 	rounds := p.NewRounds()
@@ -290,6 +270,31 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	if left := w.git("-C", w.repo, "for-each-ref", "refs/heads/claude-ops/"); left != "" {
 		t.Errorf("left: %s", left)
 	}
+}
+
+func valuesOf(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+}
+
+// newProcess is a process with an environment, and its parts.
+func newProcess(t testing.TB, env map[string]string) (*commandLine, *app.Parts) {
+	t.Helper()
+	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, lookup: valuesOf(env)}
+	p := a.program().Wire(app.Needs{})
+	t.Cleanup(func() {
+		if err := a.program().Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a, p
+}
+
+// runArgs runs a command, and returns what it printed and its exit code.
+func runArgs(t testing.TB, env map[string]string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}, valuesOf(env))
+	return stdout.String(), stderr.String(), code
 }
 
 // check ends the test on an error.

@@ -1,9 +1,6 @@
 package cli_test
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/ops/notify"
@@ -83,20 +79,16 @@ func newForged(t *testing.T, source string) *forged {
 	return f
 }
 
-func (f *forged) lookup(name string) (string, bool) {
-	value, found := f.env[name]
-	return value, found
-}
+func (f *forged) lookup(name string) (string, bool) { return lookupIn(f.env)(name) }
 
 // run runs a command, and returns what it prints.
 func (f *forged) run(args ...string) string {
 	f.Helper()
-	var out, problems bytes.Buffer
-	if code := cli.Run(f.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
-		f.lookup); code != 0 {
-		f.Fatalf("%v: exit code %d: %s", args, code, problems.String())
+	out, problems, code := runCommand(f, f.lookup, args...)
+	if code != 0 {
+		f.Fatalf("%v: exit code %d: %s", args, code, problems)
 	}
-	return out.String()
+	return out
 }
 
 // propose opens a pull request as the agent does.
@@ -114,26 +106,8 @@ func (f *forged) propose(title string) {
 // serve starts a server, and stops it at the end of the test at the latest.
 func (f *forged) serve() {
 	f.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	reader, writer := io.Pipe()
-	ended := make(chan int, 1)
-	go func() {
-		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: io.Discard},
-			f.lookup)
-		_ = writer.Close()
-	}()
-	line, err := bufio.NewReader(reader).ReadString('\n')
-	if err != nil {
-		f.Fatalf("it does not say where it listens: %q, %v", line, err)
-	}
-	f.url = regexp.MustCompile(`http://[0-9.:]+`).FindString(line)
-	f.stop = sync.OnceFunc(func() {
-		cancel()
-		if code := <-ended; code != 0 {
-			f.Errorf("the server ended with %d", code)
-		}
-	})
-	f.Cleanup(f.stop)
+	s := serveUntil(f, "http://", f.lookup)
+	f.url, f.stop = s.url, s.stop
 }
 
 // hear sends what the forge sends when something has happened to a pull request, and returns the status.
@@ -387,7 +361,7 @@ func TestAMergeAtALocalRepositoryIsDeployed(t *testing.T) {
 		t.Errorf("without the toolset: %d, %s", code, out)
 	}
 	w.env["CLAUDEOPS_TOOLSETS"] = "pr,deploy"
-	stop := w.serve("--deploy-after-merge")
+	s := serveUntil(w, "http://", lookupIn(w.env), "--deploy-after-merge")
 	eventually(t, "the first look for merges", func() bool {
 		_, err := os.Stat(filepath.Join(agentpack, "state", "merges.json"))
 		return err == nil
@@ -404,7 +378,7 @@ func TestAMergeAtALocalRepositoryIsDeployed(t *testing.T) {
 		out, _ := w.command(lookupIn(w.env), "audit", "list", "--json")
 		return strings.Contains(out, "deploy.after_merge")
 	})
-	stop()
+	s.stop()
 	want, err := os.ReadFile(filepath.Join(agentpack, "repo", "checks", "new.md"))
 	if got, readErr := os.ReadFile(name); err != nil || readErr != nil || string(got) != string(want) {
 		t.Errorf("%q, want %q, %v, %v", got, want, err, readErr)
@@ -431,23 +405,4 @@ func runGit(t *testing.T, dir string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %v: %v: %s", args, err, out)
 	}
-}
-
-// serve starts a server; stop ends it.
-func (w *peopleWorld) serve(args ...string) (stop func()) {
-	w.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan int, 1)
-	go func() {
-		ended <- cli.Run(ctx, append([]string{"serve"}, args...), cli.Streams{In: strings.NewReader(""), Out: io.Discard,
-			Err: io.Discard}, lookupIn(w.env))
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if code := <-ended; code != 0 {
-			w.Errorf("the server ended with %d", code)
-		}
-	})
-	w.Cleanup(stop)
-	return stop
 }

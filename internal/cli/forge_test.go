@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"crypto/rsa"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -197,11 +195,9 @@ func TestAnAppsKeyThatIsNoneTurnsTheProviderOff(t *testing.T) {
 	f := newForged(t, "github")
 	f.env["GITHUB_APP_ID"], f.env["GITHUB_APP_PRIVATE_KEY"] = "12345", "-----BEGIN NOTHING-----"
 	f.env["CLAUDEOPS_LOCAL_ROOT"] = t.TempDir()
-	var out, problems bytes.Buffer
-	code := cli.Run(t.Context(), []string{"doctor"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
-		f.lookup)
-	if code == 0 || !strings.Contains(out.String(), "GITHUB_APP_PRIVATE_KEY is not a key in PEM format") ||
-		!strings.Contains(out.String(), "GITHUB_TOKEN is not used") {
-		t.Errorf("doctor ends with %d and says %s", code, out.String())
+	out, _, code := runCommand(t, f.lookup, "doctor")
+	if code == 0 || !strings.Contains(out, "GITHUB_APP_PRIVATE_KEY is not a key in PEM format") ||
+		!strings.Contains(out, "GITHUB_TOKEN is not used") {
+		t.Errorf("doctor ends with %d and says %s", code, out)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -117,7 +116,7 @@ func TestEveryFlagAndEveryParameterHasADescription(t *testing.T) {
 			visit(below)
 		}
 	}
-	a := &commandLine{lookup: func(string) (string, bool) { return "", false }}
+	a := &commandLine{lookup: valuesOf(nil)}
 	visit(a.rootCommand())
 	for _, o := range operation.List(a.program().Toolsets()...) {
 		if o.Input == nil {
@@ -171,11 +170,8 @@ func TestWrongArgumentsAreSaidInOurWords(t *testing.T) {
 		"pr file demo/home": "claudeops pr file needs OWNER/NAME PATH, all of them",
 		"run x":             `claudeops run takes no arguments; leave "x" out`,
 	} {
-		var out strings.Builder
-		code := Run(t.Context(), strings.Fields(line), Streams{In: strings.NewReader(""), Out: &out, Err: &out},
-			func(string) (string, bool) { return "", false })
-		if code != 2 || !strings.Contains(out.String(), want) {
-			t.Errorf("%s: exit %d\n%s, want %s", line, code, out.String(), want)
+		if out, errs, code := runArgs(t, nil, strings.Fields(line)...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d\n%s%s, want %s", line, code, out, errs, want)
 		}
 	}
 }
@@ -189,16 +185,9 @@ func TestValuesAreCompleted(t *testing.T) {
 		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "PATH": os.Getenv("PATH"), "HOME": dir,
 		"CLAUDEOPS_REPOS": "gitea:joe/infra",
 	}
-	run := func(args ...string) string {
-		t.Helper()
-		var out bytes.Buffer
-		Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: new(bytes.Buffer)},
-			func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-		return out.String()
-	}
 	complete := func(want []string, line ...string) {
 		t.Helper()
-		got := run(append([]string{"__complete"}, line...)...)
+		got, _, _ := runArgs(t, env, append([]string{"__complete"}, line...)...)
 		for _, w := range want {
 			if !strings.Contains("\n"+got, "\n"+w) {
 				t.Errorf("%v: %q is not offered among\n%s", line, w, got)
@@ -213,9 +202,9 @@ func TestValuesAreCompleted(t *testing.T) {
 	makeRepository(t, filepath.Join(dir, "root", "demo", "home.git"), streamOf("checks/disk.md", "x\n"))
 	delete(env, "CLAUDEOPS_REPOS")
 	check(t, os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600))
-	run("pr", "create", "--repo", "demo/home", "--title", "Watch it", "--body", "Why: x", "--create",
+	runArgs(t, env, "pr", "create", "--repo", "demo/home", "--title", "Watch it", "--body", "Why: x", "--create",
 		"checks/one.md="+filepath.Join(dir, "new.md"))
-	run("token", "create", "--name", "ci")
+	runArgs(t, env, "token", "create", "--name", "ci")
 	complete([]string{"demo/home\n"}, "pr", "list", "--repo", "")
 	complete([]string{"1\tWatch it"}, "pr", "status", "--repo", "demo/home", "")
 	complete([]string{"1\tWatch it"}, "review", "merge", "")

@@ -1,13 +1,11 @@
 package cli_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -49,12 +47,11 @@ func makePeopleSeed() (seed peopleSeed, err error) {
 		return seed, err
 	}
 	run := func(into any, args ...string) error {
-		var out, errors bytes.Buffer
-		streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errors}
-		if code := cli.Run(context.Background(), append(args, "--json"), streams, lookupIn(peopleEnv(seed.dir))); code != 0 {
-			return fmt.Errorf("%v: exit code %d: %s%s", args, code, out.Bytes(), errors.Bytes())
+		out, errs, code := runWith(context.Background(), "", lookupIn(peopleEnv(seed.dir)), append(args, "--json"))
+		if code != 0 {
+			return fmt.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
 		}
-		return json.Unmarshal(out.Bytes(), into)
+		return json.Unmarshal([]byte(out), into)
 	}
 	work := filepath.Join(seed.dir, "work")
 	for _, file := range []struct{ name, text string }{
@@ -189,10 +186,8 @@ func (w *peopleWorld) bearer(secret string) http.Header {
 // command runs a command, and returns its answer and its exit code.
 func (w *peopleWorld) command(lookup func(string) (string, bool), args ...string) (out string, code int) {
 	w.Helper()
-	var stdout, stderr bytes.Buffer
-	streams := cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}
-	code = cli.Run(w.Context(), args, streams, lookup)
-	return stdout.String() + stderr.String(), code
+	out, errs, code := runCommand(w, lookup, args...)
+	return out + errs, code
 }
 
 // throughCLI does something at the command line with ann's token, and returns the code of the refusal, "" for none.
@@ -239,20 +234,9 @@ func (w *peopleWorld) throughPage(page, path string, body any) (code fault.Code)
 // serving runs `claudeops serve` while do asks it at its address.
 func (w *peopleWorld) serving(do func(address string), flags ...string) (said func() string) {
 	w.Helper()
-	ctx, stop := context.WithCancel(w.Context())
-	reader, writer := io.Pipe()
-	ended := make(chan int, 1)
-	var stderr bytes.Buffer
-	go func() {
-		ended <- cli.Run(ctx, append([]string{"serve"}, flags...),
-			cli.Streams{In: strings.NewReader(""), Out: writer, Err: &stderr}, lookupIn(w.env))
-		_ = writer.Close()
-	}()
+	s := serveUntil(w, "http://", lookupIn(w.env), flags...)
 	defer func() {
-		stop()
-		if code := <-ended; code != 0 {
-			w.Errorf("serve ended with %d: %s", code, stderr.Bytes())
-		}
+		s.stop()
 		w.inspect(func(s *store.Store) error {
 			rows, err := s.Audit.Page(w.Context(), record.AuditQuery{Limit: record.MaxAuditLimit})
 			for _, row := range rows {
@@ -263,15 +247,8 @@ func (w *peopleWorld) serving(do func(address string), flags ...string) (said fu
 			return err
 		})
 	}()
-	line, err := bufio.NewReader(reader).ReadString('\n')
-	_, at, found := strings.Cut(line, "http://")
-	if err != nil || !found {
-		w.Fatalf("serve said %q, %v", line, err)
-	}
-	host, _, _ := strings.Cut(at, "/")
-	go func() { _, _ = io.Copy(io.Discard, reader) }()
-	do("http://" + host)
-	return stderr.String
+	do(s.url)
+	return s.log.String
 }
 
 // seeded returns texts with what the seed has: $HEAD is the head commit of the pull request in demo/home.
@@ -430,10 +407,8 @@ func (w *peopleWorld) read(into any, args ...string) {
 // said returns the output of a command on both of its streams.
 func (w *peopleWorld) said(args ...string) (out, errs string) {
 	w.Helper()
-	var stdout, stderr strings.Builder
-	cli.Run(context.WithoutCancel(w.Context()), args, cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr},
-		w.plain())
-	return stdout.String(), stderr.String()
+	out, errs, _ = runCommand(w, w.plain(), args...)
+	return out, errs
 }
 
 // What agents wrote is printed so that nothing hides in it, for people and as JSON, and on both streams.
@@ -466,6 +441,20 @@ func TestNothingHidesInWhatIsPrinted(t *testing.T) {
 	if out, _ := w.said("--json", "audit", "list"); !strings.Contains(out, `\u202e`) {
 		t.Errorf("no row has what was written: %s", out)
 	}
+}
+
+// runCommand runs a command, and returns what it printed and its exit code.
+func runCommand(t testing.TB, lookup func(string) (string, bool), args ...string) (out, errs string, code int) {
+	t.Helper()
+	return runWith(t.Context(), "", lookup, args)
+}
+
+// runWith runs a command with an input.
+func runWith(ctx context.Context, in string, lookup func(string) (string, bool), args []string) (out, errs string,
+	code int) {
+	var stdout, stderr bytes.Buffer
+	code = cli.Run(ctx, args, cli.Streams{In: strings.NewReader(in), Out: &stdout, Err: &stderr}, lookup)
+	return stdout.String(), stderr.String(), code
 }
 
 // check ends the test on an error.

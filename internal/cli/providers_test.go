@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -42,23 +40,15 @@ func TestAWorkingCopyIsUpdatedFromWhereTheOperatorSaysAlone(t *testing.T) {
 		"GITEA_TOKEN":  "gitea-token-of-the-forge",
 		"GITHUB_TOKEN": "github-token-of-the-forge", "TEAM_TOKEN": "token-of-the-team",
 	}
-	a := &commandLine{
-		lookup:  func(name string) (string, bool) { value, has := env[name]; return value, has },
-		streams: Streams{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: io.Discard},
-	}
-	p := a.program().Wire(app.Needs{})
-	defer a.program().Close() //nolint:errcheck // nothing was written
+	a, p := newProcess(t, env)
 	for _, origin := range []string{"https://other.example.org/team", "ssh://git@other.example.org/ssh"} {
-		allow := &commandLine{lookup: a.lookup, streams: Streams{In: strings.NewReader(""), Out: new(bytes.Buffer),
-			Err: io.Discard}}
-		root := allow.rootCommand()
 		args := []string{"sources", "allow", origin}
 		if strings.HasPrefix(origin, "https") {
 			args = append(args, "--token-env", "TEAM_TOKEN")
 		}
-		root.SetArgs(args)
-		check(t, root.ExecuteContext(t.Context()))
-		check(t, allow.program().Close())
+		if _, errs, code := runArgs(t, env, args...); code != 0 {
+			t.Fatal(errs)
+		}
 	}
 	for address, want := range map[string]struct {
 		url, token string

@@ -213,10 +213,7 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 		"GITHUB_TOKEN":       "tok-7f3a9c2e51d84b60", "SECRET_OF_ANOTHER": "x", "CLAUDEOPS_AGENT_ENV": "FOR_AGENTS",
 		"FOR_AGENTS": "yes",
 	}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	p := a.program().Wire(app.Needs{})
-	t.Cleanup(func() { _ = a.program().Close() })
+	a, p := newProcess(t, env)
 	rights := gateway.Rights{Session: "01J0000000000000000000000A", Tier: 1, DryRun: true, ReadOnly: true,
 		Toolsets: []string{"pr"}, Folder: dir}
 	own := app.WithRights(a.program(), p, rights)
@@ -274,10 +271,7 @@ func becomes(t *testing.T, what string, is func() bool) {
 func TestAnAgentsTokenIsAskedAgainInTheRecords(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(t.TempDir(), "state")}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	p := a.program().Wire(app.Needs{})
-	t.Cleanup(func() { _ = a.program().Close() })
+	_, p := newProcess(t, env)
 	secret := must(access.NewSecret(rand.Reader))
 	token := access.Token{ID: "1", Name: "laptop", Hash: access.Hash(secret), MaxTier: 2, Agent: true,
 		CreatedAt: time.Now()}

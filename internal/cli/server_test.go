@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -20,6 +21,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,36 +31,47 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
-// startedServer is a `claudeops serve` in this process, in a state folder.
+// startedServer is a `claudeops serve` in this process.
 type startedServer struct {
-	said string // what it printed when it began to listen
-	stop func() (code int)
+	said, url string       // what it printed when it began to listen, and where it does
+	log       bytes.Buffer // what it said beside, once it has ended
+	stop      func()       // has it end, and fails the test unless it ends well
 }
 
-func serveIn(t *testing.T, state string) startedServer {
+// serveUntil starts a server, and waits until it has printed a text. It ends with the test at the latest.
+func serveUntil(t testing.TB, text string, lookup func(string) (string, bool), flags ...string) *startedServer {
 	t.Helper()
-	env := map[string]string{"CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_ADDR": "127.0.0.1:0", "PATH": os.Getenv("PATH"),
-		"HOME": t.TempDir()}
 	ctx, cancel := context.WithCancel(context.Background())
 	reader, writer := io.Pipe()
-	ended := make(chan int, 1)
+	ended, s := make(chan int, 1), &startedServer{}
 	go func() {
-		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: io.Discard},
-			func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+		ended <- cli.Run(ctx, append([]string{"serve"}, flags...),
+			cli.Streams{In: strings.NewReader(""), Out: writer, Err: &s.log}, lookup)
 		_ = writer.Close()
 	}()
-	var said strings.Builder
-	lines := bufio.NewReader(reader)
-	for !strings.Contains(said.String(), "token") { // which its last line names
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		if code := <-ended; code != 0 {
+			t.Errorf("serve ended with %d: %s", code, s.log.Bytes())
+		}
+	})
+	t.Cleanup(s.stop)
+	for lines := bufio.NewReader(reader); !strings.Contains(s.said, text); {
 		line, err := lines.ReadString('\n')
-		said.WriteString(line)
-		if err != nil {
-			t.Fatalf("it ended: %q, %v", said.String(), err)
+		if s.said += line; err != nil {
+			t.Fatalf("serve said %q, %v", s.said, err)
 		}
 	}
-	s := startedServer{said: said.String(), stop: func() int { cancel(); return <-ended }}
-	t.Cleanup(cancel)
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	s.url = regexp.MustCompile(`http://[0-9.:]+`).FindString(s.said)
 	return s
+}
+
+// serveIn starts a server in a state folder.
+func serveIn(t *testing.T, state string) *startedServer {
+	t.Helper()
+	return serveUntil(t, "token", lookupIn(map[string]string{"CLAUDEOPS_STATE_DIR": state, // its last line names one
+		"CLAUDEOPS_ADDR": "127.0.0.1:0", "PATH": os.Getenv("PATH"), "HOME": t.TempDir()}))
 }
 
 func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T) {
@@ -101,17 +114,12 @@ func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T)
 		url.Values{"code": {code}}); status != 401 {
 		t.Errorf("the code was good twice: %d", status)
 	}
-	if exit := s.stop(); exit != 0 {
-		t.Errorf("it ended with %d", exit)
-	}
+	s.stop()
 
 	again := serveIn(t, state)
 	if kept, err := os.ReadFile(file); err != nil || string(kept) != string(secret) ||
 		!strings.Contains(again.said, "/sign-in?code=") || strings.Contains(again.said, code) {
 		t.Errorf("another token %v, or no other code: %s", err, again.said)
-	}
-	if exit := again.stop(); exit != 0 {
-		t.Errorf("it ended with %d", exit)
 	}
 }
 
@@ -123,8 +131,7 @@ func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
 	const secret = "cops_0123456789012345678901234567890123456789012"
 	check(t, os.WriteFile(filepath.Join(state, "operator-token"), []byte(secret+"\n"), 0o600))
 	s := serveIn(t, state)
-	address := regexp.MustCompile(`http://[^/]+`).FindString(s.said)
-	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/api/v1/me", http.NoBody))
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/api/v1/me", http.NoBody))
 	r.Header.Set("Authorization", "Bearer "+secret)
 	answer, err := http.DefaultClient.Do(r)
 	check(t, err)
@@ -132,19 +139,16 @@ func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
 	if answer.StatusCode != 200 {
 		t.Errorf("status %d", answer.StatusCode)
 	}
-	s.stop()
 }
 
 func TestAServerThatCannotKeepItsTokenSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "file")
 	check(t, os.WriteFile(state, nil, 0o600))
-	var out, problems strings.Builder
 	env := map[string]string{"CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_ADDR": "127.0.0.1:0"}
-	code := cli.Run(t.Context(), []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
-		func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-	if code == fault.ExitDone || out.Len() > 0 || !strings.Contains(problems.String(), state) {
-		t.Errorf("exit %d: %s%s", code, out.String(), problems.String())
+	out, problems, code := runCommand(t, lookupIn(env), "serve")
+	if code == fault.ExitDone || out != "" || !strings.Contains(problems, state) {
+		t.Errorf("exit %d: %s%s", code, out, problems)
 	}
 }
 
@@ -167,10 +171,8 @@ func fetchPage(t *testing.T, client *http.Client, method, address string, form u
 // healthOf runs `claudeops health` against an address.
 func healthOf(t *testing.T, env map[string]string) (code int, out, errOut string) {
 	t.Helper()
-	var stdout, stderr strings.Builder
-	code = cli.Run(t.Context(), []string{"health"}, cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr},
-		func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-	return code, stdout.String(), stderr.String()
+	out, errOut, code = runCommand(t, lookupIn(env), "health")
+	return code, out, errOut
 }
 
 func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {

@@ -101,7 +101,7 @@ func TestEveryCommandAnswersInOneShape(t *testing.T) {
 			args[i] = strings.ReplaceAll(args[i], "$DIR", dir)
 		}
 		code := Run(t.Context(), args, Streams{In: strings.NewReader(input), Out: &out, Err: &errOut},
-			func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+			valuesOf(env))
 		return out.String(), code
 	}
 	for _, folder := range []string{"state", "scripts"} {
@@ -173,7 +173,7 @@ func commandOperation(path string) *operation.Operation {
 // commandsOf are the commands that do something, without those of toolsets whose contract says how they answer.
 func commandsOf(t *testing.T) (paths []string) {
 	t.Helper()
-	a := &commandLine{lookup: func(string) (string, bool) { return "", false }}
+	a := &commandLine{lookup: valuesOf(nil)}
 	root := a.rootCommand()
 	root.InitDefaultCompletionCmd()
 	contract := map[string]bool{}
@@ -213,7 +213,7 @@ func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			a := &commandLine{json: true, streams: Streams{Out: &out}, lookup: func(string) (string, bool) { return "", false }}
+			a := &commandLine{json: true, streams: Streams{Out: &out}, lookup: valuesOf(nil)}
 			if err := tellRun(a, []sessions.Record{{ID: "a", Ending: sessions.Ending{State: c.state}}}, nil,
 				c.err); !errors.Is(err, c.exit) {
 				t.Errorf("got %v, want %v", err, c.exit)
