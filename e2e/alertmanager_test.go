@@ -283,11 +283,7 @@ func TestAlertmanagerStartsOneSessionForAnAlert(t *testing.T) {
 // command runs a command of the operator's.
 func (a *alerted) command(args ...string) string {
 	a.t.Helper()
-	got := run(a.t, program{path: claudeops(a.t), args: args, dir: a.home, env: a.world.environment()})
-	if got.code != 0 {
-		a.t.Fatalf("%v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
-	}
-	return got.stdout
+	return a.does(a.t, args...)
 }
 
 // assertOneTold holds that the model was told of the alert as data alone, beside the words of the policy and the prompt
@@ -295,8 +291,7 @@ func (a *alerted) command(args ...string) string {
 func (a *alerted) assertOneTold(id string) {
 	a.t.Helper()
 	seen := a.stub.seen(a.t)
-	prompt := must(os.ReadFile(filepath.Join("..", "prompts", "tier1-observe.md")))
-	heading, _, _ := strings.Cut(string(prompt), "\n")
+	heading, _, _ := strings.Cut(readFile(a.t, "../prompts/tier1-observe.md"), "\n")
 	if system := plain(seen.System); !strings.Contains(system, heading) || strings.Contains(system, "previous instr") {
 		a.t.Errorf("the system prompt is not that of the tier alone:\n%.2000s", system)
 	}

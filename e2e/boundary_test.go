@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // The users of machines with a boundary, by the boundary. No account has these numbers; the kernel needs none. Each
@@ -54,15 +56,11 @@ func newFortress(t *testing.T, boundary string) *fortress {
 	f := &fortress{operator: newOperator(t), boundary: boundary}
 	f.run(t, scriptedSession(use("create_pr", quieterDisk())), "--tier", "2")
 	dir := filepath.Dir(f.vars["CLAUDEOPS_STATE_DIR"])
-	for name, text := range map[string]string{
+	operationtest.WriteFiles(t, dir, map[string]string{
 		"policy.yaml": "version: 1\n", "secrets/forge": secretInFile + "\n", "repos/cluster/CLAUDE-OPS.md": "# Cluster\n",
 		"prompts/tier1-observe.md": "Look.\n", "prompts/tier2-investigate.md": "Look.\n",
 		"prompts/tier3-remediate.md": "Look.\n",
-	} {
-		path := filepath.Join(dir, name)
-		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		check(t, os.WriteFile(path, []byte(text), 0o644))
-	}
+	})
 	maps.Copy(f.vars, map[string]string{
 		"CLAUDEOPS_BOUNDARY": boundary, "CLAUDEOPS_DRY_RUN": "true", "CLAUDEOPS_AGENT_TOOLS": "Bash(*)",
 		"CLAUDEOPS_MAX_TURNS": "200",

@@ -44,8 +44,7 @@ func (v barrier) String() string {
 // axeCore is the script of axe-core.
 func axeCore(t *testing.T) string {
 	t.Helper()
-	text := must(os.ReadFile(installed(t, "axe-core/axe.min.js")))
-	return string(text)
+	return readFile(t, installed(t, "axe-core/axe.min.js"))
 }
 
 // Rules of axe-core. Contrast takes most of the time, so lacking judges it.

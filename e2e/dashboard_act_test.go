@@ -68,24 +68,16 @@ func (d *dashboard) act(verb, text string) {
 	d.press(sheet + ` button[name="action"]`)
 }
 
-// token makes a token for ann.
-func (w *world) token(t *testing.T, scopes ...string) string {
+// annsToken makes a token for ann.
+func (w *world) annsToken(t *testing.T, scopes ...string) string {
 	t.Helper()
-	made := run(t, program{
-		path: claudeops(t), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes",
-			strings.Join(scopes, ",")},
-		env: w.environment(),
-	})
-	if made.code != 0 {
-		t.Fatalf("exit %d: %s", made.code, made.stderr)
-	}
-	return strings.TrimSpace(made.stdout)
+	return w.token(t, "--name", "ann", "--max-tier", "2", "--scopes", strings.Join(scopes, ","))
 }
 
 // signIn makes a token for a person, and gives it to the form, which leads to the page at the path.
 func (d *dashboard) signIn(path string, scopes ...string) {
 	d.Helper()
-	d.token = d.world.token(d.T, scopes...)
+	d.token = d.world.annsToken(d.T, scopes...)
 	d.run(chromedp.Navigate(d.url+"/sign-in?next="+url.QueryEscape(path)),
 		chromedp.SendKeys(chromedp.CSS("#token"), d.token))
 	d.press("main form button")

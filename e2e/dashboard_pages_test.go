@@ -81,10 +81,8 @@ func (d *dashboard) pagesOfAgents() []string {
 	d.becomes(`document.querySelector(".answer") !== null`)
 	var session string
 	d.run(evaluated(`location.pathname`, &session))
-	made := run(d.T, program{path: claudeops(d.T), env: d.world.environment(), args: []string{"token", "create", "--agent",
-		"--name", "laptop", "--tier", "2"}})
-	if made.code != 0 || d.knock(strings.TrimSpace(made.stdout)) != http.StatusOK {
-		d.Fatalf("an agent is not let in: %s%s", made.stdout, made.stderr)
+	if status := d.knock(d.world.token(d.T, "--agent", "--name", "laptop", "--tier", "2")); status != http.StatusOK {
+		d.Fatalf("an agent is not let in: %d", status)
 	}
 	return []string{session, "/sessions", "/sessions/schedule", "/connections", d.linked("/connections", "/connections/")}
 }

@@ -84,8 +84,7 @@ func serveAs(t *testing.T, w *world, uid int, more ...string) served {
 // operatorToken is the token that the server has made.
 func (w *world) operatorToken(t *testing.T) string {
 	t.Helper()
-	secret := must(os.ReadFile(filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "operator-token")))
-	return strings.TrimSpace(string(secret))
+	return strings.TrimSpace(readFile(t, filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "operator-token")))
 }
 
 func newDashboard(t *testing.T, more ...string) *dashboard {

@@ -197,7 +197,7 @@ func newClient(t *testing.T, d *dashboard, name string) *realClient {
 		c.cli = installed(t, "@openai/codex-linux-*/vendor/*/bin/codex")
 		return c
 	}
-	c.cli = installed(t, "@anthropic-ai/claude-code-linux-*/claude")
+	c.cli = theCLI(t)
 	if got := run(t, program{path: c.cli, dir: c.home, env: c.env, args: []string{"mcp", "add", "--transport", "http",
 		"claudeops", d.api + "/mcp"}}); got.code != 0 {
 		t.Fatalf("claude mcp add: exit %d\n%s%s", got.code, got.stdout, got.stderr)

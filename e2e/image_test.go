@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
@@ -32,7 +33,8 @@ type image struct {
 
 func readFile(t *testing.T, name string) string {
 	t.Helper()
-	text := must(os.ReadFile(name))
+	text, err := os.ReadFile(name)
+	check(t, err)
 	return string(text)
 }
 
@@ -71,7 +73,7 @@ func replayDockerfile(t *testing.T, folder string) image {
 	context, out := filepath.Join(folder, "context"), filepath.Join(folder, "out")
 	buildContext(t, context)
 	compile(t, stages[0], context, out)
-	made := map[string]string{"cli:/opt/claude/claude": installed(t, "@anthropic-ai/claude-code-linux-*/claude")}
+	made := map[string]string{"cli:/opt/claude/claude": theCLI(t)}
 	for _, name := range []string{"claudeops", "claudeops-connect"} {
 		made["build:/out/"+name] = filepath.Join(out, name)
 	}
@@ -111,9 +113,7 @@ func buildContext(t *testing.T, dir string) {
 		if ignored(name) {
 			continue
 		}
-		to := filepath.Join(dir, name)
-		check(t, os.MkdirAll(filepath.Dir(to), 0o755))
-		check(t, os.WriteFile(to, []byte(readFile(t, filepath.Join("..", name))), 0o644))
+		operationtest.WriteFiles(t, dir, map[string]string{name: readFile(t, filepath.Join("..", name))})
 	}
 }
 

@@ -52,11 +52,9 @@ func TestPrometheusTakesTheRulesAndWhatIsMeasured(t *testing.T) {
 
 func dashboardQueries(t *testing.T) (out []string) {
 	t.Helper()
-	text := must(os.ReadFile(filepath.Join("..", "deploy", "grafana", "claudeops.json")))
-	var board struct {
+	board := decode[struct {
 		Panels []struct{ Targets []struct{ Expr string } }
-	}
-	check(t, json.Unmarshal(text, &board))
+	}](t, readFile(t, "../deploy/grafana/claudeops.json"))
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {
 			out = append(out, target.Expr)
@@ -87,12 +85,12 @@ func fetched(t *testing.T, address, token string) string {
 // texts.
 func TestGrafanaTakesTheDashboard(t *testing.T) {
 	t.Parallel()
-	board := must(os.ReadFile(filepath.Join("..", "deploy", "grafana", "claudeops.json")))
+	board := readFile(t, "../deploy/grafana/claudeops.json")
 	compiler := installed(t, "typescript/bin/tsc")
 	dir := t.TempDir()
 	check(t, os.Symlink(filepath.Dir(filepath.Dir(filepath.Dir(compiler))),
 		filepath.Join(dir, "node_modules")))
-	check := func(board string) outcome {
+	compiled := func(board string) outcome {
 		t.Helper()
 		text := `import type { Dashboard } from '@grafana/schema';
 type Plain<T> = T extends string ? ` + "`${T}`" + ` : T extends number | boolean | null | undefined ? T
@@ -106,10 +104,10 @@ export const dashboard: Plain<Dashboard> = ` + strings.TrimSpace(board) + ";\n"
 				"nodenext", "--target", "es2022", file},
 		})
 	}
-	if got := check(string(board)); got.code != 0 {
+	if got := compiled(board); got.code != 0 {
 		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	if got := check(strings.Replace(string(board), `"schemaVersion": 39`, `"schemaVersion": "39"`,
+	if got := compiled(strings.Replace(board, `"schemaVersion": 39`, `"schemaVersion": "39"`,
 		1)); !strings.Contains(got.stdout, "not assignable") {
 		t.Errorf("a wrong dashboard is taken: exit %d\n%s", got.code, got.stdout)
 	}
@@ -141,8 +139,7 @@ func TestRedoclyFindsNothingInTheDescription(t *testing.T) {
 // port of the docs is free.
 func TestTheCurlExamplesOfTheDocsWork(t *testing.T) {
 	t.Parallel()
-	page := must(os.ReadFile(filepath.Join("..", "docs", "guides", "rest.md")))
-	_, rest, marked := strings.Cut(string(page), "<!-- run by e2e/metrics_test.go -->\n```sh\n")
+	_, rest, marked := strings.Cut(readFile(t, "../docs/guides/rest.md"), "<!-- run by e2e/metrics_test.go -->\n```sh\n")
 	example, _, ended := strings.Cut(rest, "```\n")
 	if !marked || !ended || strings.Count(example, "curl ") < 6 {
 		t.Fatal("docs/guides/rest.md has no examples to run")

@@ -307,12 +307,11 @@ func TestASessionThatCostsTooMuchIsEndedWhileItRuns(t *testing.T) {
 // starter is the line of .env.example that an operator begins with.
 func starter(t *testing.T) string {
 	t.Helper()
-	text := must(os.ReadFile("../.env.example"))
-	line := regexp.MustCompile(`(?m)^# CLAUDEOPS_AGENT_TOOLS=(.+)$`).FindSubmatch(text)
+	line := regexp.MustCompile(`(?m)^# CLAUDEOPS_AGENT_TOOLS=(.+)$`).FindStringSubmatch(readFile(t, "../.env.example"))
 	if line == nil {
 		t.Fatal(".env.example has no line to begin with")
 	}
-	return string(line[1])
+	return line[1]
 }
 
 func TestTheFirstPermissionsLetAnAgentLookAndChangeNothing(t *testing.T) {

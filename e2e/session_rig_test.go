@@ -275,11 +275,7 @@ func (w *world) isWorkedOn(t *testing.T) bool {
 	if _, err := os.Stat(filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "claudeops.db")); err != nil {
 		return false
 	}
-	got := run(t, program{path: claudeops(t), args: []string{"pr", "resume", "--json"}, dir: w.home, env: w.environment()})
-	if got.code != 0 {
-		t.Fatalf("pr resume: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
-	return strings.Contains(got.stdout, `"live": true`)
+	return strings.Contains(w.does(t, "pr", "resume", "--json"), `"live": true`)
 }
 
 // listed returns the list that the command line prints.

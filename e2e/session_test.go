@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // The tokens of these tests' operator. An agent must never see them.
@@ -88,7 +90,7 @@ func newOperator(t *testing.T) operator {
 	o := operator{newWorld(t, "1"), t.TempDir()}
 	o.vars["CLAUDEOPS_MAX_TIER"] = "2"
 	o.vars["CLAUDEOPS_DEFAULT_PROVIDER"] = "local"
-	o.vars["CLAUDEOPS_CLAUDE_BIN"] = installed(t, "@anthropic-ai/claude-code-linux-*/claude")
+	o.vars["CLAUDEOPS_CLAUDE_BIN"] = theCLI(t)
 	o.vars["GITHUB_TOKEN"] = forgeToken
 	o.vars["CLAUDEOPS_MARK_KEY"] = strings.Repeat("0123456789abcdef", 4)
 	o.vars["CLAUDEOPS_WEBHOOK_SECRET"] = webhookSecret
@@ -263,11 +265,8 @@ func carrying(entry string) []int {
 // assertViews holds that it has no tool of others.
 func TestAnAgentCallsToolsOfTheToolsetsThatItsSessionGets(t *testing.T) {
 	o := newOperator(t)
-	project := t.TempDir()
-	agents := filepath.Join(project, ".fractary", "agents")
-	check(t, os.MkdirAll(agents, 0o755))
-	check(t, os.WriteFile(filepath.Join(agents, "reviewer.yaml"), []byte(agentDefinition("reviewer", "1.2.3", "")),
-		0o644))
+	project := operationtest.WriteFiles(t, t.TempDir(),
+		map[string]string{".fractary/agents/reviewer.yaml": agentDefinition("reviewer", "1.2.3", "")})
 	stub := newSessionStub(t, scriptedSession(use("fractary_forge_agent_list", map[string]any{"source": "local"})))
 	got := run(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1", "--session-toolsets",
 		"pr,definitions"}, dir: project, env: o.environment(stub.URL)})
@@ -473,9 +472,5 @@ func (o operator) assertDisk(t *testing.T, branch, line string) {
 // review performs a person's action on the first pull request.
 func (o operator) review(t *testing.T, verb string, more ...string) {
 	t.Helper()
-	args := append([]string{"review", verb, "1", "--repo", "demo/home-cluster"}, more...)
-	got := run(t, program{path: claudeops(t), args: args, dir: t.TempDir(), env: o.world.environment()})
-	if got.code != 0 {
-		t.Fatalf("review %s: exit %d: %s%s", verb, got.code, got.stdout, got.stderr)
-	}
+	o.does(t, append([]string{"review", verb, "1", "--repo", "demo/home-cluster"}, more...)...)
 }

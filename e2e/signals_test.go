@@ -161,20 +161,6 @@ func TestOneShotAnswersEverythingAndExits(t *testing.T) {
 	}
 }
 
-func TestOneShotProposalIsNotCutShort(t *testing.T) {
-	w, p := newWorld(t, "2"), quieterDisk()
-	got := run(t, program{
-		path: claudeops(t), args: []string{"mcp-server"}, dir: w.home, env: w.environment(),
-		stdin: strings.NewReader(initialize + "\n" + initialized + "\n" + createPR(t, p) + "\n"),
-	})
-	if got.code != 0 {
-		t.Fatalf("exit %d: %s", got.code, got.stderr)
-	}
-	messages := assertPure(t, got.stdout, []int{1, 2})
-	assertOpened(t, decode[answer](t, string(decode[toolResult](t, string(messages[1].Result)).Structured)), p)
-	w.assertProposed(t, quieterDiskBranch, p)
-}
-
 // assertPure holds that stdout is one JSON-RPC response per line, with these ids in this order, and nothing else.
 func assertPure(t *testing.T, stdout string, ids []int) []message {
 	t.Helper()

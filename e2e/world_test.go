@@ -73,6 +73,41 @@ func (w *world) variables() []string {
 	return out
 }
 
+// does runs a command of claudeops where the operator is, and returns what it prints. It ends the test if that fails.
+func (w *world) does(t *testing.T, args ...string) string {
+	t.Helper()
+	return w.doesIn(t, "", nil, args...)
+}
+
+// doesIn is does in a folder, which is below the operator's home unless it is absolute, with more settings.
+func (w *world) doesIn(t *testing.T, folder string, more []string, args ...string) string {
+	t.Helper()
+	if !filepath.IsAbs(folder) {
+		folder = filepath.Join(w.home, folder)
+	}
+	got := run(t, program{path: claudeops(t), args: args, dir: folder, env: append(w.environment(), more...)})
+	if got.code != 0 {
+		t.Fatalf("claudeops %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
+	}
+	return got.stdout
+}
+
+// token makes a token.
+func (w *world) token(t *testing.T, args ...string) string {
+	t.Helper()
+	return strings.TrimSpace(w.does(t, append([]string{"token", "create"}, args...)...))
+}
+
+// gitIn runs git as an author in a folder below the operator's home.
+func (w *world) gitIn(t *testing.T, folder string, args ...string) {
+	t.Helper()
+	got := run(t, program{path: "git", args: args, dir: filepath.Join(w.home, folder), env: w.environment(
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")})
+	if got.code != 0 {
+		t.Fatalf("git %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
+	}
+}
+
 // git runs git in the repository as its owner would and returns what it prints.
 func (w *world) git(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
