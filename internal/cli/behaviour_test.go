@@ -105,12 +105,12 @@ func behaviourUnder(t *testing.T, env map[string]string) (lines []string) {
 	plain := b.app("", new(bytes.Buffer))
 	secrets := map[string]string{}
 	for _, token := range [][]string{{"tier-one", "1", "propose,read,review,operate"}, {"no-scope", "3", "review"}} {
-		var out bytes.Buffer
-		a := b.app("", &out)
-		root := a.rootCommand()
-		root.SetArgs([]string{"token", "create", "--name", token[0], "--max-tier", token[1], "--scopes", token[2]})
-		check(t, root.ExecuteContext(t.Context()))
-		secrets[token[0]] = strings.TrimSpace(out.String())
+		out, errs, code := runArgs(t, b.env, "token", "create", "--name", token[0], "--max-tier", token[1], "--scopes",
+			token[2])
+		if code != 0 {
+			t.Fatal(errs)
+		}
+		secrets[token[0]] = strings.TrimSpace(out)
 	}
 	b.reader = plain.program().Wire(app.Needs{})
 	b.rows()

@@ -302,7 +302,7 @@ func TestAMergeAtAForgeIsDeployed(t *testing.T) {
 			f.env["CLAUDEOPS_DEPLOY_AFTER_MERGE"] = "true"
 			operationtest.WriteFiles(t, prompts, map[string]string{"ask.md": "a person's"})
 			f.serve()
-			f.noted(agentpack)
+			appears(t, filepath.Join(agentpack, "state", "merges.json")) // merges of before are not deployed
 			merge("memory", 2, "three")
 			if got := <-f.told; got != "deploy_waits #2 by " {
 				t.Errorf("people were told: %s", got)
@@ -323,11 +323,11 @@ func TestAMergeAtAForgeIsDeployed(t *testing.T) {
 	}
 }
 
-// noted waits until a server has looked for merges once: those of before are not deployed.
-func (f *forged) noted(agentpack string) {
-	f.Helper()
-	eventually(f.T, "the first look for merges", func() bool {
-		_, err := os.Stat(filepath.Join(agentpack, "state", "merges.json"))
+// appears waits until there is a file.
+func appears(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, "the file "+name, 50*time.Millisecond, func() bool {
+		_, err := os.Stat(name)
 		return err == nil
 	})
 }
@@ -362,19 +362,13 @@ func TestAMergeAtALocalRepositoryIsDeployed(t *testing.T) {
 	}
 	w.env["CLAUDEOPS_TOOLSETS"] = "pr,deploy"
 	s := serveUntil(w, "http://", lookupIn(w.env), "--deploy-after-merge")
-	eventually(t, "the first look for merges", func() bool {
-		_, err := os.Stat(filepath.Join(agentpack, "state", "merges.json"))
-		return err == nil
-	})
+	appears(t, filepath.Join(agentpack, "state", "merges.json")) // the first look for merges
 	if out, code := w.command(lookupIn(w.env), "review", "merge", "1", "--repo", "demo/home"); code != 0 {
 		t.Fatalf("%d: %s", code, out)
 	}
 	name := filepath.Join(w.dir, ".codex", "prompts", "new.md")
-	eventually(t, "the deployment", func() bool {
-		_, err := os.Stat(name)
-		return err == nil
-	})
-	eventually(t, "its record", func() bool {
+	appears(t, name)
+	eventually(t, "its record", 50*time.Millisecond, func() bool {
 		out, _ := w.command(lookupIn(w.env), "audit", "list", "--json")
 		return strings.Contains(out, "deploy.after_merge")
 	})
@@ -385,10 +379,10 @@ func TestAMergeAtALocalRepositoryIsDeployed(t *testing.T) {
 	}
 }
 
-// eventually waits until a thing is so, a minute at most.
-func eventually(t *testing.T, what string, is func() bool) {
+// eventually looks at intervals until a thing is so, a minute at most.
+func eventually(t *testing.T, what string, every time.Duration, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(every) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,16 +24,10 @@ const restToken = "a-token-of-rest-callers-0123"
 // ask makes a request of REST and returns its status and body.
 func (f *forged) ask(method, path, body string) (int, string) {
 	f.Helper()
-	r := must(http.NewRequestWithContext(f.Context(), method, f.url+path, strings.NewReader(body)))
-	r.Header.Set("Authorization", "Bearer "+cmp.Or(f.env["CLAUDEOPS_API_TOKENS"],
-		config.OperatorToken(f.env["CLAUDEOPS_STATE_DIR"])))
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
-	check(f, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	check(f, err)
-	return answer.StatusCode, string(text)
+	token := cmp.Or(f.env["CLAUDEOPS_API_TOKENS"], config.OperatorToken(f.env["CLAUDEOPS_STATE_DIR"]))
+	answer, text := exchange(f, http.DefaultClient, method, f.url+path, body,
+		http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}})
+	return answer.StatusCode, text
 }
 
 // proposal asks REST for a pull request whose body is the text.

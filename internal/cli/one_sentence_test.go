@@ -111,10 +111,10 @@ func TestAnActIsOneSentenceWhereverItIsTold(t *testing.T) {
 // secretOf makes a token as the user of the operating system.
 func (w *peopleWorld) secretOf(args ...string) string {
 	w.Helper()
-	out, code := w.command(lookupIn(w.env), append(args, "--json")...)
+	out, errs, code := runCommand(w, lookupIn(w.env), append(args, "--json")...)
 	var made struct{ Token string }
 	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 {
-		w.Fatalf("%d %s", code, out)
+		w.Fatalf("%d %s%s", code, out, errs)
 	}
 	return made.Token
 }

@@ -72,11 +72,12 @@ func TestATokensLimitsAreThoseThatAServerHas(t *testing.T) {
 // agentToken makes one of tier 3, with more flags.
 func (d *doors) agentToken(name string, flags ...string) string {
 	d.Helper()
-	var out bytes.Buffer
-	root := d.app("", &out).rootCommand()
-	root.SetArgs(append([]string{"token", "create", "--agent", "--tier", "3", "--name", name}, flags...))
-	check(d, root.ExecuteContext(d.Context()))
-	return strings.TrimSpace(out.String())
+	out, errs, code := runArgs(d, d.env, append([]string{"token", "create", "--agent", "--tier", "3", "--name", name},
+		flags...)...)
+	if code != 0 {
+		d.Fatal(errs)
+	}
+	return strings.TrimSpace(out)
 }
 
 // throughAddress returns a tool's answer at /mcp to an agent with a token, without the parts that differ from call to

@@ -100,6 +100,7 @@ ls STATE ROOT && echo listed
 ln -s STATE link; cat link/found; ln STATE/found hard; cat hard
 mv STATE/found moved && echo moved; rm -f STATE/found && echo removed the records; echo > STATE/new && echo wrote the records
 echo >> POLICY && echo wrote the policy
+echo > ROOT/demo/new && echo wrote to a repository
 echo >> HOME/.profile && echo wrote the profile
 echo > "/tmp/claudeops-test-$$" && { echo wrote into /tmp; rm -f "/tmp/claudeops-test-$$"; }
 for f in /proc/[0-9]*/environ; do grep -q -a MARK "$f" && echo "looked into $f"; done
@@ -126,7 +127,8 @@ func TestByDefaultAScriptDoesNotReachWhatIsOurs(t *testing.T) {
 		kept := err == nil && string(text) == "found the records\n"
 		switch {
 		case settings == "{boundary: none}":
-			if !strings.Contains(out, "found the records") || !strings.Contains(out, "found a repository") || kept {
+			if !strings.Contains(out, "found the records") || !strings.Contains(out, "found a repository") ||
+				!strings.Contains(out, "wrote to a repository") || kept {
 				t.Errorf("%s: the attack does not work, so that the test shows nothing: %s", settings, out)
 			}
 			if status != "warning" || !strings.Contains(detail, "none, as the settings of scripts say") {

@@ -131,11 +131,8 @@ func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
 	const secret = "cops_0123456789012345678901234567890123456789012"
 	check(t, os.WriteFile(filepath.Join(state, "operator-token"), []byte(secret+"\n"), 0o600))
 	s := serveIn(t, state)
-	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/api/v1/me", http.NoBody))
-	r.Header.Set("Authorization", "Bearer "+secret)
-	answer, err := http.DefaultClient.Do(r)
-	check(t, err)
-	defer answer.Body.Close()
+	answer, _ := exchange(t, http.DefaultClient, http.MethodGet, s.url+"/api/v1/me", "",
+		http.Header{"Authorization": {"Bearer " + secret}})
 	if answer.StatusCode != 200 {
 		t.Errorf("status %d", answer.StatusCode)
 	}
@@ -154,18 +151,13 @@ func TestAServerThatCannotKeepItsTokenSaysWhatToDo(t *testing.T) {
 
 func fetchPage(t *testing.T, client *http.Client, method, address string, form url.Values) (status int, text string) {
 	t.Helper()
-	r := must(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode())))
-	r.Header.Set("Accept", "text/html")
+	headers := http.Header{"Accept": {"text/html"}}
 	if form != nil {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		headers["Content-Type"], headers["Sec-Fetch-Site"] = []string{"application/x-www-form-urlencoded"},
+			[]string{"same-origin"}
 	}
-	answer, err := client.Do(r)
-	check(t, err)
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	check(t, err)
-	return answer.StatusCode, string(body)
+	answer, text := exchange(t, client, method, address, form.Encode(), headers)
+	return answer.StatusCode, text
 }
 
 // healthOf runs `claudeops health` against an address.
@@ -474,23 +466,23 @@ func (h responseHead) Cookies() []*http.Cookie { return (&http.Response{Header: 
 // exchangeOf asks, and follows no redirect.
 func (w *peopleWorld) exchangeOf(method, address, body string, headers http.Header) (head responseHead, text string) {
 	w.Helper()
-	return w.exchangeBy(&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+	return exchange(w, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}, method, address, body, headers)
 }
 
-// exchangeBy asks with a client.
-func (w *peopleWorld) exchangeBy(client *http.Client, method, address, body string, headers http.Header) (
+// exchange asks with a client.
+func exchange(t testing.TB, client *http.Client, method, address, body string, headers http.Header) (
 	head responseHead, text string,
 ) {
-	w.Helper()
-	r := must(http.NewRequestWithContext(w.Context(), method, address, strings.NewReader(body)))
+	t.Helper()
+	r := must(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body)))
 	r.Header = headers
 	got, err := client.Do(r)
-	check(w, err)
+	check(t, err)
 	defer got.Body.Close()
 	raw, err := io.ReadAll(got.Body)
-	check(w, err)
+	check(t, err)
 	return responseHead{got.StatusCode, got.Header}, string(raw)
 }
 
@@ -506,11 +498,7 @@ func (w *peopleWorld) put(name, text string) {
 func (w *peopleWorld) becomes(what string, is func() bool) {
 	w.Helper()
 	// Who asks more often with a token that is not good any more comes to the bound of wrong tokens in a minute.
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(250 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.Fatalf("waited in vain: %s", what)
-		}
-	}
+	eventually(w.T, what, 250*time.Millisecond, is)
 }
 
 // proposes proposes a new file to demo/home, over MCP with an agent's token, or over REST without one. It returns the

@@ -29,7 +29,7 @@ func from(last int) *http.Client {
 func (s *signedInWorld) asked(by *http.Client, method, path, body string, headers http.Header) (status int,
 	text string) {
 	s.Helper()
-	head, text := s.exchangeBy(by, method, s.address+path, body, headers)
+	head, text := exchange(s, by, method, s.address+path, body, headers)
 	return head.StatusCode, text
 }
 
