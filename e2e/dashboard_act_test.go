@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -337,18 +336,9 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 // knock asks for a session at /mcp with an agent's token.
 func (d *dashboard) knock(secret string) int {
 	d.Helper()
-	ctx, cancel := context.WithTimeout(d.Context(), patience)
-	defer cancel()
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`
-	req := must(http.NewRequestWithContext(ctx, http.MethodPost, d.api+"/mcp", strings.NewReader(hello)))
-	req.Header.Set("Authorization", "Bearer "+secret)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	answer, err := http.DefaultClient.Do(req)
-	check(d, err)
-	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, answer.Body)
-	return answer.StatusCode
+	status, _ := exchange(d, &http.Client{Timeout: patience}, http.MethodPost, d.api+"/mcp", initialize, "Authorization",
+		"Bearer "+secret, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")
+	return status
 }
 
 // A person makes a token for an agent, which gets in with it until the token is revoked there.

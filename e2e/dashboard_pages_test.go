@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -126,17 +124,13 @@ func (d *dashboard) asksForConsent() string {
 	const back = "http://127.0.0.1:8123/callback"
 	body := encode(d.T, map[string]any{"client_name": "Editor", "redirect_uris": []string{back},
 		"token_endpoint_auth_method": "none"})
-	r := must(http.NewRequestWithContext(d.Context(), http.MethodPost, d.api+"/oauth/register",
-		bytes.NewBufferString(body)))
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
-	check(d, err)
-	defer answer.Body.Close()
-	var client struct {
+	_, text := exchange(d, http.DefaultClient, http.MethodPost, d.api+"/oauth/register", body, "Content-Type",
+		"application/json")
+	client := decode[struct {
 		ID string `json:"client_id"`
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&client); err != nil || client.ID == "" {
-		d.Fatalf("registering: %d, %v", answer.StatusCode, err)
+	}](d.T, text)
+	if client.ID == "" {
+		d.Fatal(text)
 	}
 	return "/oauth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {client.ID}, "redirect_uri": {back},
 		"code_challenge": {strings.Repeat("A", 43)}, "code_challenge_method": {"S256"}, "state": {"s"}}.Encode()

@@ -4,11 +4,9 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -170,23 +168,13 @@ func (d *dashboard) run(actions ...step) {
 func (d *dashboard) propose(url string, change map[string]any) (status int, answer map[string]any) {
 	d.Helper()
 	body := map[string]any{"repo_owner": "demo", "repo_name": "home-cluster", "title": "Look at inodes", "body": "why"}
-	for k, v := range change {
-		body[k] = v
-	}
-	raw := must(json.Marshal(body))
-	request := must(http.NewRequestWithContext(d.Context(), "POST", url+"/api/v1/prs", bytes.NewReader(raw)))
-	request.Header.Set("Content-Type", "application/json")
+	maps.Copy(body, change)
+	headers := []string{"Content-Type", "application/json"}
 	if d.token != "" {
-		request.Header.Set("Authorization", "Bearer "+d.token)
+		headers = append(headers, "Authorization", "Bearer "+d.token)
 	}
-	response, err := http.DefaultClient.Do(request)
-	check(d, err)
-	defer response.Body.Close()
-	text, _ := io.ReadAll(response.Body)
-	if err := json.Unmarshal(text, &answer); err != nil {
-		d.Fatalf("%s: %v", text, err)
-	}
-	return response.StatusCode, answer
+	status, text := exchange(d, http.DefaultClient, http.MethodPost, url+"/api/v1/prs", encode(d.T, body), headers...)
+	return status, decode[map[string]any](d.T, text)
 }
 
 // leaves leaves the page that is shown, which would follow each record that a test makes.
@@ -241,15 +229,10 @@ func (d *dashboard) history() []string {
 // idOf is the id of the newest attempt with the outcome.
 func (d *dashboard) idOf(outcome string) string {
 	d.Helper()
-	request := must(http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+"/api/v1/proposals?limit=1&outcome="+
-		outcome, http.NoBody))
-	request.Header.Set("Authorization", "Bearer "+d.token)
-	response, err := http.DefaultClient.Do(request)
-	check(d, err)
-	defer response.Body.Close()
-	var list struct{ Proposals []struct{ ID string } }
-	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || len(list.Proposals) != 1 {
-		d.Fatalf("%v %v", list, err)
+	list := decode[struct{ Proposals []struct{ ID string } }](d.T,
+		fetched(d.T, d.api+"/api/v1/proposals?limit=1&outcome="+outcome, d.token))
+	if len(list.Proposals) != 1 {
+		d.Fatal(list)
 	}
 	return list.Proposals[0].ID
 }

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bufio"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -88,14 +87,9 @@ func signedIn(t *testing.T, address *url.URL) *http.Client {
 		t.Fatalf("the page has no code: %s", page)
 	}
 	form := url.Values{"code": {address.Query().Get("code")}}.Encode()
-	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address.Host+"/sign-in",
-		strings.NewReader(form)))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := client.Do(r)
-	check(t, err)
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Fatalf("signing in: %d", answer.StatusCode)
+	if status, _ := exchange(t, client, http.MethodPost, "http://"+address.Host+"/sign-in", form, "Content-Type",
+		"application/x-www-form-urlencoded"); status != http.StatusOK {
+		t.Fatalf("signing in: %d", status)
 	}
 	return client
 }
@@ -103,13 +97,9 @@ func signedIn(t *testing.T, address *url.URL) *http.Client {
 // pageText gets a page.
 func pageText(t *testing.T, client *http.Client, url string) string {
 	t.Helper()
-	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
-	answer, err := client.Do(r)
-	check(t, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d, %v\n%s", url, answer.StatusCode, err, text)
+	status, text := exchange(t, client, http.MethodGet, url, "")
+	if status != http.StatusOK {
+		t.Fatalf("%s: %d\n%s", url, status, text)
 	}
-	return string(text)
+	return text
 }

@@ -5,17 +5,11 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -56,17 +50,10 @@ func (p *publisher) asks() []string {
 // newPublisher publishes what the two hosts publish, as far as a server of authorization reads it.
 func newPublisher(t *testing.T) *publisher {
 	t.Helper()
-	p := &publisher{authority: filepath.Join(t.TempDir(), "ca.pem")}
-	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	made := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"claude.ai", "chatgpt.com"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{
-			x509.ExtKeyUsageServerAuth}}
-	der := must(x509.CreateCertificate(rand.Reader, made, made, key.Public(), key))
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	check(t, os.WriteFile(p.authority, text, 0o600))
+	chain, key := certificate(t, t.TempDir(), "claude.ai", "chatgpt.com")
+	p := &publisher{authority: chain}
 	listener := must(tls.Listen("tcp", net.JoinHostPort(publishes, "443"), &tls.Config{MinVersion: tls.VersionTLS12,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}))
+		Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(chain, key))}}))
 	names := map[string]string{"claude.ai/oauth/claude-code-client-metadata": "Claude Code",
 		"chatgpt.com/oauth/codex/client.json": "Codex"}
 	p.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter,

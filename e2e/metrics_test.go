@@ -69,16 +69,27 @@ func dashboardQueries(t *testing.T) (out []string) {
 // fetched returns the answer of an address.
 func fetched(t *testing.T, address, token string) string {
 	t.Helper()
-	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody))
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(r)
+	status, text := exchange(t, http.DefaultClient, http.MethodGet, address, "", "Authorization", "Bearer "+token)
+	if status != http.StatusOK {
+		t.Fatalf("%s: %d", address, status)
+	}
+	return text
+}
+
+// exchange makes a request with headers, which are pairs of a name and a value, and returns the answer.
+func exchange(t testing.TB, client *http.Client, method, address, body string, headers ...string) (status int,
+	text string) {
+	t.Helper()
+	r := must(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body)))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := client.Do(r)
 	check(t, err)
 	defer answer.Body.Close()
-	body := must(io.ReadAll(answer.Body))
-	if answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d", address, answer.StatusCode)
-	}
-	return string(body)
+	all, err := io.ReadAll(answer.Body)
+	check(t, err)
+	return answer.StatusCode, string(all)
 }
 
 // Grafana publishes what a dashboard may have as types of TypeScript. Words of its enumerations stand in the file as

@@ -29,23 +29,37 @@ import (
 	"time"
 )
 
-// publicName is the name that certificates of the tests are for, beside 127.0.0.1. No name server knows it.
+// publicName is the name that the certificates of proxies are for, beside 127.0.0.1. No name server knows it.
 const publicName = "ops.example.org"
 
-// nginx is a real one with TLS in front of a server.
-type nginx struct {
+// proxying is a program with TLS in front of a server.
+type proxying struct {
 	port    int
-	folder  string // its configuration, log and temporary files
+	folder  string // its configuration, certificates, logs and temporary files
 	running *exec.Cmd
 }
 
-// certificate writes a certificate for publicName and 127.0.0.1 and its key, and returns the two files. It is
-// self-signed, so a client needs the file.
-func certificate(t *testing.T, folder string) (chain, key string) {
+// address is that of a path there.
+func (p *proxying) address(path string) string {
+	return fmt.Sprintf("https://127.0.0.1:%d%s", p.port, path)
+}
+
+// log returns the text of one of its logs.
+func (p *proxying) log(t *testing.T, name string) string {
+	t.Helper()
+	return readFile(t, filepath.Join(p.folder, name))
+}
+
+// nginx is a real one.
+type nginx struct{ proxying }
+
+// certificate writes a certificate for names and 127.0.0.1 and its key, and returns the two files. It is self-signed, so
+// a client needs the file.
+func certificate(t *testing.T, folder string, names ...string) (chain, key string) {
 	t.Helper()
 	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	subject := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: publicName}, DNSNames: []string{publicName},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
 		BasicConstraintsValid: true,
@@ -65,8 +79,8 @@ func certificate(t *testing.T, folder string) (chain, key string) {
 // newNginx configures one: server is the part of its `server` block beside address and certificate. It is not started.
 func newNginx(t *testing.T, listen, server string) *nginx {
 	t.Helper()
-	n := &nginx{port: freePort(t), folder: t.TempDir()}
-	chain, key := certificate(t, n.folder)
+	n := &nginx{proxying{port: freePort(t), folder: t.TempDir()}}
+	chain, key := certificate(t, n.folder, publicName)
 	var b strings.Builder
 	if os.Geteuid() == 0 {
 		b.WriteString("user root root;\n") // another user could not enter the folder
@@ -93,11 +107,6 @@ func behindNginx(listen, settings string) func(*testing.T, string) front {
 
 // authority returns the file of the certificate that a client needs.
 func (n *nginx) authority() string { return filepath.Join(n.folder, "chain.pem") }
-
-// address is that of a path there.
-func (n *nginx) address(path string) string {
-	return "https://127.0.0.1:" + strconv.Itoa(n.port) + path
-}
 
 // start starts it, and waits until it answers.
 func (n *nginx) start(t *testing.T) {
@@ -132,32 +141,21 @@ func (n *nginx) stop(t *testing.T) {
 	}
 }
 
-// log returns the text of one of its logs.
-func (n *nginx) log(t *testing.T, name string) string {
-	t.Helper()
-	text := must(os.ReadFile(filepath.Join(n.folder, name)))
-	return string(text)
-}
-
 // patientProgram is one that runs as long as a test with several clients takes on a busy machine.
 func patientProgram(path, dir string, args ...string) program {
 	const longest = 5 * time.Minute
 	return program{path: path, args: args, dir: dir, env: []string{"PATH=" + os.Getenv("PATH")}, may: longest}
 }
 
-// caddy is a real one in front of a server, which makes its certificate itself.
-type caddy struct {
-	port    int
-	folder  string // its configuration, certificates and log
-	running *exec.Cmd
-}
+// caddy is a real one, which makes its certificate itself.
+type caddy struct{ proxying }
 
 // behindCaddy makes one whose site says, beside its certificate, what settings say; SERVER there is the server's
 // address.
 func behindCaddy(settings string) func(*testing.T, string) front {
 	return func(t *testing.T, server string) front {
 		t.Helper()
-		c := &caddy{port: freePort(t), folder: t.TempDir()}
+		c := &caddy{proxying{port: freePort(t), folder: t.TempDir()}}
 		// what a test needs beside it: no other ports, and nothing outside of the folder
 		text := fmt.Sprintf("{\nadmin off\nauto_https disable_redirects\nskip_install_trust\nstorage file_system %[1]s\n"+
 			"log {\noutput file %[1]s/error.log\n}\n}\nhttps://127.0.0.1:%[2]d {\nbind 127.0.0.1\ntls internal\n%[3]s\n}\n",
@@ -169,10 +167,6 @@ func behindCaddy(settings string) func(*testing.T, string) front {
 
 func (c *caddy) authority() string {
 	return filepath.Join(c.folder, "pki", "authorities", "local", "root.crt")
-}
-
-func (c *caddy) address(path string) string {
-	return "https://127.0.0.1:" + strconv.Itoa(c.port) + path
 }
 
 func (c *caddy) start(t *testing.T) {
@@ -194,12 +188,6 @@ func (c *caddy) stop(t *testing.T) {
 	t.Helper()
 	check(t, c.running.Process.Kill())
 	_ = c.running.Wait() // it was killed
-}
-
-func (c *caddy) log(t *testing.T, name string) string {
-	t.Helper()
-	text := must(os.ReadFile(filepath.Join(c.folder, name)))
-	return string(text)
 }
 
 // nginxDefaults is all that nginx needs to be told.
@@ -236,9 +224,8 @@ type addressed struct {
 
 func (e *elsewhere) begins(t *testing.T) *addressed {
 	t.Helper()
-	authority := must(os.ReadFile(e.front.authority()))
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(authority)
+	pool.AppendCertsFromPEM([]byte(readFile(t, e.front.authority())))
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -279,7 +266,8 @@ func (a *addressed) result(t *testing.T, message string) answer {
 	response, err := a.post(t.Context(), message)
 	check(t, err)
 	defer func() { _ = response.Body.Close() }()
-	text := must(io.ReadAll(response.Body))
+	text, err := io.ReadAll(response.Body)
+	check(t, err)
 	return resultIn(t, string(text))
 }
 
@@ -390,7 +378,8 @@ func TestAnAnswerIsAskedForAgainBehindNginx(t *testing.T) {
 	rest, err := a.request(t.Context(), http.MethodGet, "", event)
 	check(t, err)
 	defer func() { _ = rest.Body.Close() }()
-	text := must(io.ReadAll(rest.Body))
+	text, err := io.ReadAll(rest.Body)
+	check(t, err)
 	assertOpened(t, resultIn(t, string(text)), quieterDisk())
 	e.assertProposed(t, quieterDiskBranch, quieterDisk())
 }

@@ -5,7 +5,6 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -58,12 +57,7 @@ func newCompany(t *testing.T) *company {
 // tell changes what the provider knows.
 func (c *company) tell(what string, body any) {
 	c.Helper()
-	text := must(json.Marshal(body))
-	request := must(http.NewRequestWithContext(c.Context(), http.MethodPost, c.issuer+"/test/"+what,
-		strings.NewReader(string(text))))
-	response, err := http.DefaultClient.Do(request)
-	check(c, err)
-	_ = response.Body.Close()
+	exchange(c, http.DefaultClient, http.MethodPost, c.issuer+"/test/"+what, encode(c.T, body))
 }
 
 // begin goes to the sign-in page of a fresh browser as somebody.
