@@ -172,30 +172,55 @@ echo '{"type":"assistant","message":{"id":"m2","content":[{"type":"text","text":
 while :; do sleep 1; done
 `
 
+// starts starts a session, with a note unless it is empty, which leads to its page.
+func (d *dashboard) starts(note string) {
+	d.Helper()
+	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)))
+	if note != "" {
+		d.run(chromedp.SendKeys(chromedp.CSS("#note"), note))
+	}
+	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+}
+
+// The page of a session follows it, and keeps what is open, focused and marked; so does the list of sessions.
 func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	agent := filepath.Join(t.TempDir(), "claude")
 	writeProgram(t, agent, waitingAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
 	d.signIn("/sessions", "read", "operate")
-	d.run(chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)),
-		chromedp.SendKeys(chromedp.CSS("#note"), "Look at the disk."))
-	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+	d.starts("Look at the disk.")
 	d.becomes(statusIs + `"live"`)
 	d.run(executed(`window.marker = "still the same page"`))
 	d.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
+	d.becomes(`document.querySelector(".talk details") !== null`)
+	d.run(executed(`
+		window.fold = document.querySelector(".talk details");
+		window.fold.open = true;
+		window.fold.querySelector("summary").focus();
+		getSelection().selectAllChildren([...document.querySelectorAll(".talk .prose p")].find((p) => p.innerText.includes("looking")));`))
 	check(t, os.WriteFile(agent+".go", nil, 0o600))
 	d.becomes(
 		`document.querySelector("main").innerText.includes("The disk is full.") && document.querySelector("main").innerText.includes("2, with 1 tool call")`)
 	if got := d.value(`window.marker`); got != "still the same page" {
 		t.Errorf("the page was loaded again: %v", got)
 	}
+	if got := d.value(`[window.fold.open, document.activeElement === window.fold.querySelector("summary"),
+		getSelection().toString()].join()`); got != "true,true,I am <b>looking</b>." {
+		t.Errorf("open, focused, marked: %v", got)
+	}
+	d.run(executed(`window.fold.open = false; document.activeElement.blur(); getSelection().removeAllRanges()`))
 	d.shoot("session-runs")
 	d.press(`form[action$="/stop"] button`)
 	d.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
 	d.says("Stopped", "Look at the disk.", "Read")
-	d.run(chromedp.Navigate(d.url + "/sessions"))
+	d.follows("/sessions")
 	d.says("Tier 1, by ann", "Stopped")
 	d.picture("sessions")
+	d.run(executed(`window.link = document.querySelector("#live-rows a"); window.link.focus()`))
+	d.refreshes(d.refuses)
+	if got := d.value(`document.activeElement === window.link`); got != true {
+		t.Error("the list of sessions lost the focus")
+	}
 }
 
 // shoot keeps pictures of the page, and fails if it is wider than the window or axe-core finds a barrier, at a desk and
@@ -312,8 +337,7 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.signIn("/connections", "read", "operate")
 	d.says("No agent is connected now", "claudeops mcp-config --connect")
 	d.shoot("connections-none")
-	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)))
-	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+	d.starts("")
 	d.run(chromedp.Navigate(d.url + "/connections"))
 	d.becomes(`document.querySelector("main table") !== null`) // by itself, if need be
 	d.says("Session ", "pid ")

@@ -122,18 +122,24 @@ func (d *doors) parse(text []byte) (answer map[string]any) {
 	return answer
 }
 
+// runMCP runs `claudeops mcp-server` until its input ends.
+func (d *doors) runMCP(in io.Reader, out io.Writer) error {
+	a := &commandLine{streams: Streams{In: in, Out: out, Err: io.Discard}, lookup: valuesOf(maps.Clone(d.env)),
+		more: d.more, folder: d.folder, args: []string{"mcp-server"}}
+	defer func() { _ = a.program().Close() }()
+	root := a.rootCommand()
+	root.SetArgs(a.args)
+	return root.ExecuteContext(context.WithoutCancel(d.Context()))
+}
+
 // serveMCP starts one MCP server for all requests that follow.
 func (d *doors) serveMCP() {
 	d.Helper()
 	in, agent := io.Pipe()
 	out, server := io.Pipe()
-	a := &commandLine{streams: Streams{In: in, Out: server, Err: io.Discard}, lookup: d.lookup,
-		more: d.more, folder: d.folder, args: []string{"mcp-server"}}
-	root := a.rootCommand()
-	root.SetArgs([]string{"mcp-server"})
 	ended := make(chan error, 1)
 	go func() {
-		err := root.ExecuteContext(context.WithoutCancel(d.Context()))
+		err := d.runMCP(in, server)
 		_ = server.Close()
 		ended <- err
 	}()
@@ -145,7 +151,6 @@ func (d *doors) serveMCP() {
 		if err := <-ended; err != nil {
 			d.Errorf("the MCP server ended: %v", err)
 		}
-		_ = a.program().Close()
 	})
 	d.ask(1, "initialize",
 		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}`)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -140,12 +139,8 @@ func (d *doors) connect() (*client.Client, *mcp.InitializeResult) {
 	d.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
-	a := d.app("", new(bytes.Buffer))
-	a.streams.In, a.streams.Out = in, out
-	root := a.rootCommand()
-	root.SetArgs([]string{"mcp-server"})
 	served := make(chan error, 1)
-	go func() { served <- root.ExecuteContext(context.WithoutCancel(d.Context())); _ = out.Close() }()
+	go func() { served <- d.runMCP(in, out); _ = out.Close() }()
 	c := client.NewClient(transport.NewIO(fromServer, toServer, io.NopCloser(strings.NewReader(""))))
 	check(d, c.Start(d.Context()))
 	d.Cleanup(func() {
@@ -372,11 +367,8 @@ func (d *doors) mcpAnswer(modern bool, method, params string) (result, failure m
 		params += modernMeta + "}"
 	}
 	var out bytes.Buffer
-	a := d.app(greeting+fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":%s}`, method, params)+"\n", &out)
-	a.args = []string{"mcp-server"}
-	root := a.rootCommand()
-	root.SetArgs([]string{"mcp-server"})
-	check(d, root.ExecuteContext(context.Background()))
+	check(d, d.runMCP(strings.NewReader(greeting+fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":%s}`, method,
+		params)+"\n"), &out))
 	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
 	answer := d.parse(lines[len(lines)-1])
 	result, _ = answer["result"].(map[string]any)

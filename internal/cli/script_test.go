@@ -366,11 +366,8 @@ func writeBytes(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), fmt.Append(nil, text), 0o600))
 }
 
-// servedProcess is the server that a script has started.
-type servedProcess struct {
-	cmd *exec.Cmd
-	url string
-}
+// servedProcess is the server that a script has started. Its address is in SERVED.
+type servedProcess struct{ cmd *exec.Cmd }
 
 // serveKey is where a script's environment keeps its server.
 type serveKey struct{}
@@ -381,9 +378,6 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: serve COMMAND ARG...")
 	}
 	path, err := exec.LookPath(args[0])
-	if err != nil {
-		path, err = lookIn(ts.Getenv("PATH"), args[0])
-	}
 	ts.Check(err)
 	stderr, err := os.Create(ts.MkAbs("served.err"))
 	ts.Check(err)
@@ -411,17 +405,7 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("it does not say where it listens: %q", line[:n])
 	}
 	ts.Setenv("SERVED", strings.TrimSuffix(url, "/"))
-	ts.Value(serveKey{}).(*servedProcess).cmd, ts.Value(serveKey{}).(*servedProcess).url = cmd, strings.TrimSuffix(url,
-		"/")
-}
-
-func lookIn(path, name string) (string, error) {
-	for _, dir := range strings.Split(path, string(os.PathListSeparator)) {
-		if _, err := os.Stat(dir + "/" + name); err == nil {
-			return dir + "/" + name, nil
-		}
-	}
-	return "", fmt.Errorf("%s is not in the path", name)
+	ts.Value(serveKey{}).(*servedProcess).cmd = cmd
 }
 
 // fetch asks the server, and prints what it answers: fetch METHOD PATH [BODY-FILE] [token=FILE]. A body is JSON, or a
@@ -444,7 +428,7 @@ func fetch(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, args[0], ts.Value(serveKey{}).(*servedProcess).url+args[1], body)
+	r, err := http.NewRequestWithContext(ctx, args[0], ts.Getenv("SERVED")+args[1], body)
 	ts.Check(err)
 	if body != nil {
 		r.Header.Set("Content-Type", contentType)
@@ -496,14 +480,29 @@ func notRun() map[string]string {
 	}
 }
 
-// whyNotRun is the reason of a line that is not run, "" for one that is.
-func whyNotRun(line string) (beginning, why string) {
-	for beginning, why := range notRun() {
-		if strings.HasPrefix(strings.TrimSpace(line), beginning) {
+// reasonOf finds the reason of a line that is not run in a list, by its beginning; "" for one that is.
+func reasonOf(line string, list map[string]string) (beginning, why string) {
+	for beginning, why := range list {
+		if strings.HasPrefix(strings.TrimLeft(line, " \t"), beginning) {
 			return beginning, why
 		}
 	}
 	return "", ""
+}
+
+// whyNotRun is the reason of a line of a page.
+func whyNotRun(line string) (beginning, why string) { return reasonOf(line, notRun()) }
+
+// filledIn replaces what readers have a value of their own for: OLD=>NEW.
+func filledIn(ts *testscript.TestScript, text string, replacements []string) string {
+	for _, arg := range replacements {
+		old, replacement, ok := strings.Cut(arg, "=>")
+		if !ok || old == "" || !strings.Contains(text, old) {
+			ts.Fatalf("%q is not in\n%s", old, text)
+		}
+		text = strings.ReplaceAll(text, old, replacement)
+	}
+	return text
 }
 
 // blocksOf are the blocks of commands of a page.
@@ -536,14 +535,7 @@ func runPage(ts *testscript.TestScript, neg bool, args []string) {
 		_, why := whyNotRun(line)
 		return why != ""
 	})
-	text := strings.Join(lines, "\n")
-	for _, arg := range args[2:] {
-		old, replacement, ok := strings.Cut(arg, "=>")
-		if !ok || old == "" || !strings.Contains(text, old) {
-			ts.Fatalf("%q is not in the block", old)
-		}
-		text = strings.ReplaceAll(text, old, replacement)
-	}
+	text := filledIn(ts, strings.Join(lines, "\n"), args[2:])
 	if err := ts.Exec("bash", "-euc", text); (err != nil) != neg {
 		ts.Fatalf("%v, of\n%s", err, text)
 	}
@@ -578,14 +570,7 @@ func examplesOf(cmd *cobra.Command) (lines []string) {
 	return lines
 }
 
-func whyExampleNotRun(line string) (beginning, why string) {
-	for beginning, why := range exampleNotRun() {
-		if strings.HasPrefix(line, beginning) {
-			return beginning, why
-		}
-	}
-	return "", ""
-}
+func whyExampleNotRun(line string) (beginning, why string) { return reasonOf(line, exampleNotRun()) }
 
 // runExample runs the example that the help of a command shows, by bash: example COMMAND [OLD=>NEW...]. OLD is a
 // placeholder for which readers have a value of their own.
@@ -601,13 +586,7 @@ func runExample(ts *testscript.TestScript, neg bool, args []string) {
 			text += line
 		}
 	}
-	for _, arg := range args[1:] {
-		old, replacement, ok := strings.Cut(arg, "=>")
-		if !ok || old == "" || !strings.Contains(text, old) {
-			ts.Fatalf("%q is not in the example", old)
-		}
-		text = strings.ReplaceAll(text, old, replacement)
-	}
+	text = filledIn(ts, text, args[1:])
 	if err := ts.Exec("bash", "-euxc", text); err != nil {
 		ts.Fatalf("%v, of\n%s", err, text)
 	}
@@ -636,9 +615,15 @@ func TestEveryExampleIsRun(t *testing.T) {
 		}
 	}
 	visit(cli.Command())
-	for beginning := range exampleNotRun() {
+	checkNotRun(t, exampleNotRun(), used, lines)
+}
+
+// checkNotRun checks that there is a line for each reason not to run one, and that lines were found at all.
+func checkNotRun(t *testing.T, list map[string]string, used map[string]bool, lines int) {
+	t.Helper()
+	for beginning, why := range list {
 		if !used[beginning] {
-			t.Errorf("exampleNotRun has %q, which no command shows", beginning)
+			t.Errorf("no line begins with %q, which is not run: %s", beginning, why)
 		}
 	}
 	if lines < 100 {
@@ -676,14 +661,7 @@ func TestEveryCommandOfThePagesIsRun(t *testing.T) {
 			}
 		}
 	}
-	for beginning := range notRun() {
-		if !used[beginning] {
-			t.Errorf("notRun has %q, which stands on no page", beginning)
-		}
-	}
-	if lines < 100 {
-		t.Errorf("only %d lines were found", lines)
-	}
+	checkNotRun(t, notRun(), used, lines)
 }
 
 func pagesWithCommands(t *testing.T) []string {
