@@ -43,7 +43,8 @@ func TestClaude(t *testing.T) {
 	w.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
 
-// proposesOnce has the model propose twice what becomes one pull request, look at it, and be told why a file is not read.
+// proposesOnce has the model propose twice what becomes one pull request, look at it, and be told why a file is not
+// read.
 func (a agent) proposesOnce(t *testing.T) conversation {
 	t.Helper()
 	p := quieterDisk()

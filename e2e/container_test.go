@@ -52,6 +52,16 @@ func (c *container) exec(t *testing.T, env []string, argv ...string) outcome {
 	return (<-c.start(t, env, argv...)).or(t)
 }
 
+// does runs a command of claudeops in the container, and returns what it prints. It ends the test if that fails.
+func (c *container) does(t *testing.T, args ...string) string {
+	t.Helper()
+	got := c.exec(t, nil, append([]string{"/app/claudeops"}, args...)...)
+	if got.code != 0 {
+		t.Fatalf("claudeops %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
+	}
+	return got.stdout
+}
+
 // finished is the outcome of a command, or why there is none.
 type finished struct {
 	outcome

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -184,8 +183,7 @@ func (d *dashboard) starts(note string) {
 
 // The page of a session follows it, and keeps what is open, focused and marked; so does the list of sessions.
 func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
-	agent := filepath.Join(t.TempDir(), "claude")
-	writeProgram(t, agent, waitingAgent)
+	agent := fakeCLI(t, waitingAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
 	d.signIn("/sessions", "read", "operate")
 	d.starts("Look at the disk.")
@@ -331,9 +329,7 @@ while :; do sleep 1; done
 `
 
 func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
-	agent := filepath.Join(t.TempDir(), "claude")
-	writeProgram(t, agent, connectingAgent)
-	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
+	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+fakeCLI(t, connectingAgent))
 	d.signIn("/connections", "read", "operate")
 	d.says("No agent is connected now", "claudeops mcp-config --connect")
 	d.shoot("connections-none")

@@ -48,10 +48,8 @@ func routesOfPages(t *testing.T) []httpx.Route {
 // route of the dashboard leads to a page that is not among them. The last one ends the browser's login.
 func everyPage(t *testing.T) (d *dashboard, addresses []string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "claude")
-	writeProgram(t, program, wordyAgent)
 	root := must(filepath.Abs(".."))
-	d = newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+program, "CLAUDEOPS_MAX_COST_USD=2",
+	d = newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+fakeCLI(t, wordyAgent), "CLAUDEOPS_MAX_COST_USD=2",
 		"CLAUDEOPS_TOOLSETS=pr,definitions,packages,scripts,deploy",
 		fmt.Sprintf(`CLAUDEOPS_SCRIPTS={"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root))
 	addresses = d.history()

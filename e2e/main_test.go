@@ -213,6 +213,14 @@ func writeProgram(t *testing.T, path, text string) {
 	check(t, os.WriteFile(path, []byte(text), 0o755))
 }
 
+// fakeCLI writes a program for the Claude CLI's place, and returns its file.
+func fakeCLI(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "claude")
+	writeProgram(t, file, text)
+	return file
+}
+
 // memoryOf reads what a process has in memory that can be written, as root or its user can, and returns whether a text
 // is in it.
 func memoryOf(t *testing.T, pid int) (holds func(text string) bool) {

@@ -53,8 +53,8 @@ func (p *proxying) log(t *testing.T, name string) string {
 // nginx is a real one.
 type nginx struct{ proxying }
 
-// certificate writes a certificate for names and 127.0.0.1 and its key, and returns the two files. It is self-signed, so
-// a client needs the file.
+// certificate writes a certificate for names and 127.0.0.1 and its key, and returns the two files. It is self-signed,
+// so a client needs the file.
 func certificate(t *testing.T, folder string, names ...string) (chain, key string) {
 	t.Helper()
 	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
@@ -300,10 +300,7 @@ func TestACreationWhoseConnectionIsCutBecomesOnePullRequest(t *testing.T) {
 
 func cutCreations(t *testing.T, proxy func(*testing.T, string) front) {
 	t.Helper()
-	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	check(t, os.WriteFile(policy, []byte("version: 1\ncaps:\n  open_prs: 50\n  creations_per_hour: 100\n"),
-		0o600))
-	e := newElsewhereBehind(t, proxy, "CLAUDEOPS_POLICY="+policy)
+	e := newElsewhereBehind(t, proxy, policyOf(t, "caps: {open_prs: 50, creations_per_hour: 100}\n"))
 	a := e.begins(t)
 	const rounds = 12
 	reused := 0

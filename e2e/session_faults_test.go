@@ -364,9 +364,7 @@ func sessionEndedWhileItProposes(t *testing.T, r *rig) {
 // death may leave a branch until the same is proposed again.
 func (r *rig) assertSettles(t *testing.T, cut bool) {
 	t.Helper()
-	if got := r.exec(t, nil, "/app/claudeops", "pr", "resume"); got.code != 0 {
-		t.Errorf("pr resume: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	r.does(t, "pr", "resume")
 	branches, prs := r.branches(t), r.opened(t, r.container)
 	late := cut && prs == 0 && len(branches) == 1
 	if len(branches) != prs && !late || prs > 1 {
@@ -374,10 +372,7 @@ func (r *rig) assertSettles(t *testing.T, cut bool) {
 	}
 	file := filepath.Join(r.world.vars["CLAUDEOPS_REPOS_DIR"], "again.json")
 	check(t, os.WriteFile(file, []byte(encode(t, r.proposal())), 0o644))
-	if got := r.exec(t, nil, "/app/claudeops", "pr", "create", "--tier", "2", "--from",
-		"/repos/again.json"); got.code != 0 {
-		t.Errorf("the same again: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	r.does(t, "pr", "create", "--tier", "2", "--from", "/repos/again.json") // the same again
 	if prs := r.opened(t, r.container); prs != 1 {
 		t.Errorf("there are %d pull requests in the end, want one", prs)
 	}

@@ -146,16 +146,10 @@ type attempt struct {
 // audited returns the proposals that the audit has, oldest first, and holds that it verifies.
 func (r *rig) audited(t *testing.T) []attempt {
 	t.Helper()
-	if got := r.exec(t, nil, "/app/claudeops", "audit", "verify"); got.code != 0 {
-		t.Errorf("audit verify: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
-	got := r.exec(t, nil, "/app/claudeops", "audit", "list", "--json")
-	if got.code != 0 {
-		t.Fatalf("audit list: exit %d\n%s", got.code, got.stderr)
-	}
+	r.does(t, "audit", "verify")
 	all := decode[struct {
 		Items []attempt `json:"items"`
-	}](t, got.stdout).Items
+	}](t, r.does(t, "audit", "list", "--json")).Items
 	all = slices.DeleteFunc(all, func(a attempt) bool { return a.Action != "create_pr" })
 	slices.Reverse(all)
 	return all
@@ -241,11 +235,7 @@ func (localForge) repo() (string, string)     { return "demo", "home-cluster" }
 
 func (localForge) review(t *testing.T, c *container, comment string) {
 	t.Helper()
-	got := c.exec(t, nil, "/app/claudeops", "review", "request-changes", "1", "--repo", "demo/home-cluster", "--comment",
-		comment)
-	if got.code != 0 {
-		t.Fatalf("review: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	c.does(t, "review", "request-changes", "1", "--repo", "demo/home-cluster", "--comment", comment)
 }
 
 func (localForge) opened(t *testing.T, c *container) int {
@@ -281,13 +271,9 @@ func (w *world) isWorkedOn(t *testing.T) bool {
 // listed returns the list that the command line prints.
 func listed(t *testing.T, c *container, owner, name string) []any {
 	t.Helper()
-	got := c.exec(t, nil, "/app/claudeops", "pr", "list", "--repo", owner+"/"+name, "--json")
-	if got.code != 0 {
-		t.Fatalf("pr list: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
 	return decode[struct {
 		PRs []any `json:"items"`
-	}](t, got.stdout).PRs
+	}](t, c.does(t, "pr", "list", "--repo", owner+"/"+name, "--json")).PRs
 }
 
 // giteaForge is the fake Gitea on the loopback interface that the container shares. The server's token there is that of

@@ -39,13 +39,10 @@ func newCompany(t *testing.T) *company {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("the provider said %q, %v", line, err)
 	}
-	rules := filepath.Join(t.TempDir(), "policy.yaml")
-	const text = "version: 1\nroles:\n  viewer: [{provider: company, group: viewers}]\n  reviewer: [{provider: company, " +
-		"group: reviewers}]\n" +
-		"  operator: [{provider: company, group: operators}]\n"
-	check(t, os.WriteFile(rules, []byte(text), 0o600))
+	rules := policyOf(t, "roles:\n  viewer: [{provider: company, group: viewers}]\n"+
+		"  reviewer: [{provider: company, group: reviewers}]\n  operator: [{provider: company, group: operators}]\n")
 	c.dashboard = newDashboard(t, "CLAUDEOPS_ADDR="+strings.TrimPrefix(ops, "http://"), "CLAUDEOPS_PUBLIC_URL="+ops,
-		"CLAUDEOPS_POLICY="+rules,
+		rules,
 		"CLAUDEOPS_SIGN_IN=company", "CLAUDEOPS_SIGN_IN_COMPANY_ISSUER="+c.issuer,
 		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_ID=claudeops",
 		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET=the-client-secret-of-tests",

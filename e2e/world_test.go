@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // world is one operator's machine: a local root with the bare repository demo/home-cluster, a state folder, a home.
@@ -90,6 +92,13 @@ func (w *world) doesIn(t *testing.T, folder string, more []string, args ...strin
 		t.Fatalf("claudeops %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
 	}
 	return got.stdout
+}
+
+// policyOf writes a policy, and returns the variable that names it.
+func policyOf(t *testing.T, rules string) string {
+	t.Helper()
+	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"policy.yaml": "version: 1\n" + rules})
+	return "CLAUDEOPS_POLICY=" + filepath.Join(dir, "policy.yaml")
 }
 
 // token makes a token.

@@ -178,16 +178,10 @@ func TestWrongArgumentsAreSaidInOurWords(t *testing.T) {
 
 func TestValuesAreCompleted(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	env := map[string]string{
-		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
-		"CLAUDEOPS_TIER":      "2",
-		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "PATH": os.Getenv("PATH"), "HOME": dir,
-		"CLAUDEOPS_REPOS": "gitea:joe/infra",
-	}
+	w := newLocalWorld(t)
 	complete := func(want []string, line ...string) {
 		t.Helper()
-		got, _, _ := runArgs(t, env, append([]string{"__complete"}, line...)...)
+		got, _, _ := runArgs(t, w.env, append([]string{"__complete"}, line...)...)
 		for _, w := range want {
 			if !strings.Contains("\n"+got, "\n"+w) {
 				t.Errorf("%v: %q is not offered among\n%s", line, w, got)
@@ -197,17 +191,16 @@ func TestValuesAreCompleted(t *testing.T) {
 			t.Errorf("%v: files are offered, too:\n%s", line, got)
 		}
 	}
-	complete([]string{"joe/infra"}, "audit", "list", "--repo", "") // without records
-	check(t, os.Mkdir(filepath.Join(dir, "state"), 0o700))
-	makeRepository(t, filepath.Join(dir, "root", "demo", "home.git"), streamOf("checks/disk.md", "x\n"))
-	delete(env, "CLAUDEOPS_REPOS")
-	check(t, os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600))
-	runArgs(t, env, "pr", "create", "--repo", "demo/home", "--title", "Watch it", "--body", "Why: x", "--create",
-		"checks/one.md="+filepath.Join(dir, "new.md"))
-	runArgs(t, env, "token", "create", "--name", "ci")
-	complete([]string{"demo/home\n"}, "pr", "list", "--repo", "")
-	complete([]string{"1\tWatch it"}, "pr", "status", "--repo", "demo/home", "")
-	complete([]string{"1\tWatch it"}, "review", "merge", "")
+	records := w.env["CLAUDEOPS_STATE_DIR"]
+	w.env["CLAUDEOPS_STATE_DIR"], w.env["CLAUDEOPS_REPOS"] = filepath.Join(t.TempDir(), "none"), "gitea:joe/other"
+	complete([]string{"joe/other"}, "audit", "list", "--repo", "")
+	w.env["CLAUDEOPS_STATE_DIR"] = records
+	delete(w.env, "CLAUDEOPS_REPOS")
+	w.propose("inodes")
+	w.run("token", "create", "--name", "ci")
+	complete([]string{"joe/infra\n"}, "pr", "list", "--repo", "")
+	complete([]string{"1\tinodes"}, "pr", "status", "--repo", "joe/infra", "")
+	complete([]string{"1\tinodes"}, "review", "merge", "")
 	complete([]string{"refused\n", "revised\n"}, "audit", "list", "--outcome", "")
 	complete([]string{"scope_denied\n"}, "audit", "list", "--code", "")
 	complete([]string{"1\n", "2\n", "3\n"}, "run", "--tier", "")

@@ -314,17 +314,11 @@ func TestACommandConcealsItsEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"pr", "create", "--from", "-"}, {"mcp-server"},
 		{"policy", "check", "--paths-from", "-"}} {
-		binary := must(exec.LookPath("claudeops"))
-		file, err := os.Open(binary) // another user may not look into the folder of the binary
-		check(t, err)
-		cmd := exec.Command("/proc/self/fd/3", args...)
-		cmd.ExtraFiles = []*os.File{file}
-		cmd.Env = []string{"GITHUB_TOKEN=tok-7f3a9c2e51d84b60", "CLAUDEOPS_STATE_DIR=" + t.TempDir()}
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
+		cmd := ordinary(t, t.TempDir(), args...)
+		cmd.Env = append(cmd.Env, "GITHUB_TOKEN=tok-7f3a9c2e51d84b60")
 		user := uint32(os.Getuid()) //nolint:gosec // an id
 		if user == 0 {
-			user = 65534
-			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
+			user = nobody
 		}
 		if _, err := cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
@@ -347,6 +341,5 @@ func TestACommandConcealsItsEnvironment(t *testing.T) {
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		_ = file.Close()
 	}
 }

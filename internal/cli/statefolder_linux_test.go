@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// nobody is the user of ordinary where the tests are root's.
+const nobody = 65534
+
 // ordinary starts claudeops as a user whom permissions hold, in a folder that it may use.
 func ordinary(t *testing.T, state string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -24,7 +27,6 @@ func ordinary(t *testing.T, state string, args ...string) *exec.Cmd {
 	cmd.ExtraFiles = []*os.File{file}
 	cmd.Env = []string{"CLAUDEOPS_STATE_DIR=" + state, "PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}
 	if os.Getuid() == 0 {
-		const nobody = 65534
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		check(t, os.Chown(state, nobody, nobody))
 	}
