@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,8 @@ func docsBlocks(t *testing.T, page, section string) (blocks []string) {
 }
 
 // The docs' story of a check that is a script: tier 1 calls it, it fails, and tier 2 proposes. Each file, setting and
-// answer is taken from the page, word for word.
+// answer is taken from the page, word for word. The agent has the toolsets that the operator names, over the folder that
+// the session was started in; assertViews holds that it has no tool of others.
 func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	blocks := docsBlocks(t, "guides/scripts.md", "A check that is a script")
 	if len(blocks) != 6 {
@@ -131,7 +133,8 @@ func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	env := append(o.environment(stub.URL), "PATH="+bin+":"+os.Getenv("PATH"))
 	got := run(t, program{path: claudeops(t), args: append(words[1:], "--json"), dir: project, env: env})
 	ran := decode[sessions](t, got.stdout).Sessions
-	if got.code != 0 || len(ran) != 2 || ran[1].Counts.Opened != 1 {
+	if got.code != 0 || len(ran) != 2 || ran[1].Counts.Opened != 1 || !slices.Equal(ran[0].Toolsets,
+		[]string{"pr", "scripts"}) {
 		t.Fatalf("exit %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 	if told["answer"]+"\n" != answer {

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // The tokens of these tests' operator. An agent must never see them.
@@ -259,24 +257,6 @@ func carrying(entry string) []int {
 		}
 	}
 	return out
-}
-
-// The agent of a session has the toolsets that the operator names, over the folder that the session was started in.
-// assertViews holds that it has no tool of others.
-func TestAnAgentCallsToolsOfTheToolsetsThatItsSessionGets(t *testing.T) {
-	o := newOperator(t)
-	project := operationtest.WriteFiles(t, t.TempDir(),
-		map[string]string{".fractary/agents/reviewer.yaml": agentDefinition("reviewer", "1.2.3", "")})
-	stub := newSessionStub(t, scriptedSession(use("fractary_forge_agent_list", map[string]any{"source": "local"})))
-	got := run(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1", "--session-toolsets",
-		"pr,definitions"}, dir: project, env: o.environment(stub.URL)})
-	s := decode[sessions](t, got.stdout).Sessions
-	if got.code != 0 || len(s) != 1 || s[0].State != "succeeded" || strings.Join(s[0].Toolsets, ",") != "pr,definitions" {
-		t.Fatalf("exit %d: %s%s", got.code, got.stdout, got.stderr)
-	}
-	if seen := strings.ReplaceAll(stub.seen(t).everything(), `\`, ""); !strings.Contains(seen, `"version":"1.2.3"`) {
-		t.Errorf("the agent did not see the version: %.3000s", seen)
-	}
 }
 
 // handoffFile is where the first message lets an agent write its handoff.
