@@ -218,22 +218,21 @@ func (s *signedInWorld) mints(by hand, members string) string {
 	s.Helper()
 	status, text := s.ask(http.MethodPost, s.address+"/api/v1/tokens", fmt.Sprintf(`{"name":"m%s","max_tier":2,%s}`,
 		sumOfTest(by.cookie + by.token + members)[:12], members), headersOf(by, "application/json"))
-	var made struct{ Token string }
-	if err := json.Unmarshal([]byte(text), &made); err != nil || status != http.StatusCreated {
+	if status != http.StatusCreated {
 		s.Fatalf("%d %s", status, text)
 	}
-	return made.Token
+	return decode[struct{ Token string }](s, text).Token
 }
 
 // granted is an access token of ann's program.
 func (s *signedInWorld) granted() string {
 	s.Helper()
 	_, text := s.ask(http.MethodPost, s.address+"/oauth/token", tokenForm(s.client, s.refresh), formHeaders())
-	var keys struct {
+	keys := decode[struct {
 		Access  string `json:"access_token"`
 		Refresh string `json:"refresh_token"`
-	}
-	if err := json.Unmarshal([]byte(text), &keys); err != nil || keys.Access == "" {
+	}](s, text)
+	if keys.Access == "" {
 		s.Fatal(text)
 	}
 	s.refresh = keys.Refresh
@@ -298,12 +297,11 @@ func TestALineOfTokensEndsAtTheCommandLine(t *testing.T) {
 	for i := 1; i < record.MaxDescent; i++ {
 		out, exit := w.command(as, "token", "create", "--name", fmt.Sprint("token-", i), "--scopes", "read,propose,operate",
 			"--json")
-		var made struct{ Token string }
-		if err := json.Unmarshal([]byte(out), &made); err != nil || exit != 0 {
+		if exit != 0 {
 			t.Fatalf("%d %s", exit, out)
 		}
 		env := maps.Clone(w.env)
-		env["CLAUDEOPS_TOKEN"] = made.Token
+		env["CLAUDEOPS_TOKEN"] = decode[struct{ Token string }](t, out).Token
 		as = lookupIn(env)
 	}
 	for _, more := range []string{"--scopes=read", "--agent"} {

@@ -211,21 +211,19 @@ func (s *signedInWorld) arrive() {
 	s.login = cookie
 	status, body := s.ask(http.MethodPost, s.address+"/api/v1/tokens", `{"name":"laptop","agent":true,"max_tier":2}`,
 		s.as("application/json"))
-	var made struct{ Token string }
-	if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusCreated {
+	s.agent = decode[struct{ Token string }](s, body).Token
+	if status != http.StatusCreated {
 		s.Fatalf("%d %s", status, body)
 	}
-	s.agent = made.Token
 	status, body = s.ask(http.MethodPost, s.address+"/oauth/register",
 		`{"client_name":"A program","redirect_uris":["http://127.0.0.1/back"]}`,
 		http.Header{"Content-Type": {"application/json"}})
-	var client struct {
+	s.client = decode[struct {
 		ID string `json:"client_id"`
-	}
-	if err := json.Unmarshal([]byte(body), &client); err != nil || status != http.StatusCreated {
+	}](s, body).ID
+	if status != http.StatusCreated {
 		s.Fatalf("%d %s", status, body)
 	}
-	s.client = client.ID
 	code := s.allowed()
 	if s.exchange(url.Values{"grant_type": {"authorization_code"}, "code": {code},
 		"redirect_uri": {"http://127.0.0.1/back"}, "code_verifier": {strings.Repeat("v", 43)}}) != http.StatusOK {
@@ -422,12 +420,7 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 
 func (s *signedInWorld) agentCalls(tool string, arguments any) fault.Code {
 	s.Helper()
-	raw := s.rawCall(s.address, s.agent, "t", tool, arguments)
-	var answer toolAnswer
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		s.Fatalf("%s: %v", raw, err)
-	}
-	return answer.code()
+	return decode[toolAnswer](s, string(s.rawCall(s.address, s.agent, "t", tool, arguments))).code()
 }
 
 // terminal proposes at the command line.
@@ -438,9 +431,5 @@ func (s *signedInWorld) terminal() fault.Code {
 	if exit == 0 {
 		return ""
 	}
-	var answer struct{ Code fault.Code }
-	if err := json.Unmarshal([]byte(out), &answer); err != nil {
-		s.Fatalf("%d: %s", exit, out)
-	}
-	return answer.Code
+	return decode[struct{ Code fault.Code }](s, out).Code
 }

@@ -194,17 +194,14 @@ func (w *peopleWorld) command(lookup func(string) (string, bool), args ...string
 func (w *peopleWorld) throughCLI(args ...string) fault.Code {
 	w.Helper()
 	out, exit := w.command(w.asAnn(w.env), append(args, "--json")...)
-	var answer struct{ Code fault.Code }
 	if exit == 0 {
 		return ""
 	}
-	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Code == "" {
-		w.Fatalf("%v: exit code %d without a code: %s", args, exit, out)
+	code := decode[struct{ Code fault.Code }](w, out).Code
+	if code == "" || code.ExitCode() != exit {
+		w.Errorf("%v: exit code %d for %q: %s", args, exit, code, out)
 	}
-	if want := answer.Code.ExitCode(); exit != want {
-		w.Errorf("%v: exit code %d, want %d for %s", args, exit, want, answer.Code)
-	}
-	return answer.Code
+	return code
 }
 
 // throughServer does something with a request to `claudeops serve`, signed by ann's token. Without a body it is an
@@ -463,6 +460,15 @@ func check(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// decode reads JSON, and ends the test if a text is none.
+func decode[T any](t testing.TB, text string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return v
 }
 
 // must is for what fails only where the test itself is wrong, or the machine is.

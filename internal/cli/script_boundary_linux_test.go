@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,13 +71,9 @@ func (s *scripted) finding() (status, detail string) {
 	cmd := exec.Command("claudeops", "doctor", "--json")
 	cmd.Dir, cmd.Env = s.project, s.env
 	text, _ := cmd.Output() // it ends with an error where something is missing
-	var answer struct {
+	for _, f := range decode[struct {
 		Findings []struct{ Name, Status, Detail string }
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		s.Fatalf("%v: %s", err, text)
-	}
-	for _, f := range answer.Findings {
+	}](s, string(text)).Findings {
 		if f.Name == "scripts' boundary" {
 			return f.Status, f.Detail
 		}

@@ -347,11 +347,7 @@ func TestDoctorSaysByWhichRulesTheServerJudges(t *testing.T) {
 	other["CLAUDEOPS_POLICY"] = filepath.Join(w.dir, "other.yaml")
 	says := func(env map[string]string) (found doctor.Finding) {
 		out, _ := w.command(lookupIn(env), "doctor", "--json")
-		var answer struct{ Findings []doctor.Finding }
-		if err := json.Unmarshal([]byte(out), &answer); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		for _, f := range answer.Findings {
+		for _, f := range decode[struct{ Findings []doctor.Finding }](t, out).Findings {
 			if f.Name == "server" {
 				found = f
 			}
@@ -521,27 +517,27 @@ func (w *peopleWorld) lists(address, agent string) fault.Code {
 	return code
 }
 
+// proposed is the answer to a proposal.
+type proposed struct {
+	Code   fault.Code
+	DryRun bool `json:"dry_run"`
+}
+
 // asks posts to REST with ann's token.
 func (w *peopleWorld) asks(address string, body any) (code fault.Code, dryRun bool) {
 	w.Helper()
 	raw := w.send(address, body, w.bearer(""))
-	var answer struct {
-		Code   fault.Code
-		DryRun bool `json:"dry_run"`
-	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		w.Fatalf("%s: %v", raw, err)
-	}
+	answer := decode[proposed](w, string(raw))
 	return answer.Code, answer.DryRun
 }
 
 // calls calls a tool at /mcp.
 func (w *peopleWorld) calls(address, agent, tool string, arguments any) (code fault.Code, dryRun bool) {
 	w.Helper()
-	raw := w.rawCall(address, agent, "t", tool, arguments)
-	var answer toolAnswer
-	if err := json.Unmarshal(raw, &answer); err != nil || !strings.Contains(string(raw), `"structuredContent"`) {
-		w.Fatalf("%s: %v", raw, err)
+	raw := string(w.rawCall(address, agent, "t", tool, arguments))
+	answer := decode[toolAnswer](w, raw)
+	if !strings.Contains(raw, `"structuredContent"`) {
+		w.Fatal(raw)
 	}
 	return answer.code(), answer.Result.Structured.DryRun
 }

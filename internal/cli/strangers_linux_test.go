@@ -152,13 +152,12 @@ func (s *signedInWorld) strangersRefresh() {
 		s.Errorf("the last one reads %s", last)
 	}
 	status, text := s.asked(clients[0], http.MethodPost, "/oauth/token", tokenForm(s.client, s.refresh), formHeaders())
-	var good struct {
-		Refresh string `json:"refresh_token"`
-	}
-	if err := json.Unmarshal([]byte(text), &good); err != nil || status != http.StatusOK {
+	if status != http.StatusOK {
 		s.Fatalf("a good refresh at a stranger's address: %d %s", status, text)
 	}
-	s.refresh = good.Refresh
+	s.refresh = decode[struct {
+		Refresh string `json:"refresh_token"`
+	}](s, text).Refresh
 	if got := len(s.rowsOf("oauth.refuse")) - rows; got > perMinute(2, began) {
 		s.Errorf("%d rows", got)
 	}

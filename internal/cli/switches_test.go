@@ -113,13 +113,7 @@ func (w *switchWorld) flagged(command string, args ...string) (code fault.Code, 
 	w.Helper()
 	args = slices.Concat(strings.Fields(command), []string{"--repo", "demo/home", "--json"}, args, w.flags)
 	out, errs, _ := runCommand(w, w.asAnn(w.env), args...)
-	var answer struct {
-		Code   fault.Code
-		DryRun bool `json:"dry_run"`
-	}
-	if err := json.Unmarshal([]byte(out), &answer); err != nil {
-		w.Fatalf("%s%s: %v", out, errs, err)
-	}
+	answer := decode[proposed](w, out)
 	w.warned(command, errs)
 	return answer.Code, answer.DryRun
 }
