@@ -78,8 +78,8 @@ func docsBlocks(t *testing.T, page, section string) (blocks []string) {
 }
 
 // The docs' story of a check that is a script: tier 1 calls it, it fails, and tier 2 proposes. Each file, setting and
-// answer is taken from the page, word for word. The agent has the toolsets that the operator names, over the folder that
-// the session was started in; assertViews holds that it has no tool of others.
+// answer is taken from the page, word for word. The agent has the toolsets that the operator names, over the folder
+// that the session was started in; assertViews holds that it has no tool of others.
 func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	blocks := docsBlocks(t, "guides/scripts.md", "A check that is a script")
 	if len(blocks) != 6 {
