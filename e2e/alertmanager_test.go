@@ -85,9 +85,7 @@ func newAlerted(t *testing.T) *alerted {
 func (a *alerted) file(name, text string) string {
 	a.t.Helper()
 	path := filepath.Join(a.home, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
+	check(a.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -158,10 +156,7 @@ func (a *alerted) alertmanager(hook string) {
 			"--web.listen-address=127.0.0.1:0", "--web.external-url=http://alertmanager.example.org",
 			"--cluster.listen-address="},
 	})
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	log := must(cmd.StderrPipe())
 	launch(a.t, cmd)
 	a.t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	said, listening := "", regexp.MustCompile(`msg="Listening on" address=(127\.0\.0\.1:\d+)`)
@@ -188,9 +183,7 @@ func (a *alerted) alert(name, summary string, ends time.Time) {
 		one["endsAt"] = ends
 	}
 	answer, err := http.Post(a.api, "application/json", strings.NewReader(encode(a.t, []any{one})))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check(a.t, err)
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
 		a.t.Fatalf("Alertmanager answers %d %s, %v", answer.StatusCode, text, err)
@@ -290,11 +283,7 @@ func TestAlertmanagerStartsOneSessionForAnAlert(t *testing.T) {
 // command runs a command of the operator's.
 func (a *alerted) command(args ...string) string {
 	a.t.Helper()
-	got := run(a.t, program{path: claudeops(a.t), args: args, dir: a.home, env: a.world.environment()})
-	if got.code != 0 {
-		a.t.Fatalf("%v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
-	}
-	return got.stdout
+	return a.does(a.t, args...)
 }
 
 // assertOneTold holds that the model was told of the alert as data alone, beside the words of the policy and the prompt
@@ -302,11 +291,7 @@ func (a *alerted) command(args ...string) string {
 func (a *alerted) assertOneTold(id string) {
 	a.t.Helper()
 	seen := a.stub.seen(a.t)
-	prompt, err := os.ReadFile(filepath.Join("..", "prompts", "tier1-observe.md"))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	heading, _, _ := strings.Cut(string(prompt), "\n")
+	heading, _, _ := strings.Cut(readFile(a.t, "../prompts/tier1-observe.md"), "\n")
 	if system := plain(seen.System); !strings.Contains(system, heading) || strings.Contains(system, "previous instr") {
 		a.t.Errorf("the system prompt is not that of the tier alone:\n%.2000s", system)
 	}

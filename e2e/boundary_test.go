@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // The users of machines with a boundary, by the boundary. No account has these numbers; the kernel needs none. Each
@@ -54,19 +56,11 @@ func newFortress(t *testing.T, boundary string) *fortress {
 	f := &fortress{operator: newOperator(t), boundary: boundary}
 	f.run(t, scriptedSession(use("create_pr", quieterDisk())), "--tier", "2")
 	dir := filepath.Dir(f.vars["CLAUDEOPS_STATE_DIR"])
-	for name, text := range map[string]string{
+	operationtest.WriteFiles(t, dir, map[string]string{
 		"policy.yaml": "version: 1\n", "secrets/forge": secretInFile + "\n", "repos/cluster/CLAUDE-OPS.md": "# Cluster\n",
 		"prompts/tier1-observe.md": "Look.\n", "prompts/tier2-investigate.md": "Look.\n",
 		"prompts/tier3-remediate.md": "Look.\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	maps.Copy(f.vars, map[string]string{
 		"CLAUDEOPS_BOUNDARY": boundary, "CLAUDEOPS_DRY_RUN": "true", "CLAUDEOPS_AGENT_TOOLS": "Bash(*)",
 		"CLAUDEOPS_MAX_TURNS": "200",
@@ -90,9 +84,7 @@ func newFortress(t *testing.T, boundary string) *fortress {
 		t.Fatal(err)
 	}
 	for _, private := range []string{"secrets", "state", "root"} {
-		if err := os.Chmod(filepath.Join(dir, private), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chmod(filepath.Join(dir, private), 0o700))
 	}
 	f.listenAbstract(t)
 	f.victim = f.startVictim(t)
@@ -103,15 +95,12 @@ func newFortress(t *testing.T, boundary string) *fortress {
 func (f *fortress) own(t *testing.T, folders ...string) {
 	t.Helper()
 	for _, folder := range folders {
-		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		check(t, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
 			return os.Lchown(path, f.uid, f.uid)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 }
 
@@ -119,10 +108,7 @@ func (f *fortress) own(t *testing.T, folders ...string) {
 func (f *fortress) listenAbstract(t *testing.T) {
 	t.Helper()
 	f.abstract = fmt.Sprintf("claudeops-test-%d", time.Now().UnixNano())
-	l, err := net.Listen("unix", "@"+f.abstract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("unix", "@"+f.abstract))
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -150,10 +136,7 @@ type attack struct{ name, text string }
 
 func attacks(t *testing.T) (out []attack) {
 	t.Helper()
-	files, err := filepath.Glob("testdata/attacks/*.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must(filepath.Glob("testdata/attacks/*.py"))
 	for _, file := range files {
 		if name := strings.TrimSuffix(filepath.Base(file), ".py"); name != "prelude" {
 			out = append(out, attack{name, readFile(t, "testdata/attacks/prelude.py") + readFile(t, file) +
@@ -260,7 +243,7 @@ func (f *fortress) snapshot(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	dir := filepath.Dir(f.vars["CLAUDEOPS_STATE_DIR"])
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	check(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -277,10 +260,7 @@ func (f *fortress) snapshot(t *testing.T) map[string]string {
 			out[path] = text
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return out
 }
 
@@ -350,7 +330,7 @@ func pidOf(path string) int {
 // sizeOf returns the size of the files of a folder, in bytes.
 func sizeOf(t *testing.T, folder string) (size int64) {
 	t.Helper()
-	err := filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+	check(t, filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -359,10 +339,7 @@ func sizeOf(t *testing.T, folder string) (size int64) {
 			size += info.Size()
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return size
 }
 
@@ -469,10 +446,7 @@ func TestAnAgentWithAShell(t *testing.T) {
 func (f *fortress) leftBehind(t *testing.T) (out []string) {
 	t.Helper()
 	for _, folder := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
-		found, err := filepath.Glob(fmt.Sprintf("%s/claudeops-left-%d-*", folder, f.agent))
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must(filepath.Glob(fmt.Sprintf("%s/claudeops-left-%d-*", folder, f.agent)))
 		out = append(out, found...)
 	}
 	return out

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,18 +43,24 @@ func TestClaude(t *testing.T) {
 	w.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
 
-// proposesOnce has the model propose twice what becomes one pull request, and look at it.
+// proposesOnce has the model propose twice what becomes one pull request, look at it, and be told why a file is not
+// read.
 func (a agent) proposesOnce(t *testing.T) conversation {
 	t.Helper()
 	p := quieterDisk()
 	c := a.converse(t, scripted(
 		use("create_pr", p), use("create_pr", p), use("list_prs", ofRepository()), use("get_pr_status", ofFirstPR()),
+		free("ReadMcpResourceTool", map[string]any{"server": "claudeops",
+			"uri": "claudeops://demo/home-cluster/file/README.md"}),
 	))
 	c.connected(t)
 	assertOpened(t, c.success(t, 0), p)
 	assertReused(t, c.success(t, 1))
 	assertListed(t, c.success(t, 2), p)
 	assertOpen(t, c.success(t, 3), p)
+	if len(c.results) != 5 || !strings.Contains(c.results[4].text, "[scope_denied] ") {
+		t.Errorf("a file that is not the agent's to read: %+v", c.results)
+	}
 	return c
 }
 
@@ -65,36 +70,18 @@ func TestClaudeKeepsToTheEnvironmentFile(t *testing.T) {
 	w := newWorld(t, "2")
 	delete(w.vars, "CLAUDEOPS_TIER")
 	folder := filepath.Join(w.home, ".config", "claudeops")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
+	check(t, os.MkdirAll(folder, 0o700))
+	check(t, os.WriteFile(filepath.Join(folder, "environment"), []byte("CLAUDEOPS_TIER=2\nCLAUDEOPS_DRY_RUN=true\n"),
+		0o600))
+	printed := w.does(t, "mcp-config")
+	if strings.Contains(printed, ":-1}") {
+		t.Fatal(printed)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "environment"), []byte("CLAUDEOPS_TIER=2\nCLAUDEOPS_DRY_RUN=true\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	printed := run(t, program{path: claudeops(t), args: []string{"mcp-config"}, dir: w.home, env: w.environment()})
-	if printed.code != 0 || strings.Contains(printed.stdout, ":-1}") {
-		t.Fatalf("exit %d: %s%s", printed.code, printed.stdout, printed.stderr)
-	}
-	c := agent{world: w, config: func(string) string { return printed.stdout }, allow: []string{"mcp__claudeops__*"}}.
+	c := agent{world: w, config: func(string) string { return printed }, allow: []string{"mcp__claudeops__*"}}.
 		converse(t, scripted(use("create_pr", quieterDisk())))
 	if preview := c.success(t, 0); !preview.DryRun ||
 		!strings.Contains(preview.Preview.Diff, "+Warn at 85 %, alarm at <95 % & rising.") {
 		t.Errorf("not a preview: %s", c.results[0].text)
-	}
-	w.assertUntouched(t)
-}
-
-func TestClaudeAtTierOneIsToldToEscalate(t *testing.T) {
-	w := newWorld(t, "3")
-	delete(w.vars, "CLAUDEOPS_TIER")
-	c := agent{world: w}.converse(t, scripted(use("create_pr", quieterDisk()), use("list_prs", ofRepository())))
-	c.connected(t) // create_pr is listed all the same
-	if len(c.results) == 0 || !c.results[0].isError || !strings.HasPrefix(c.results[0].text, "[tier_denied] ") {
-		t.Fatalf("not a refusal for the tier: %+v", c.results)
-	}
-	if list := c.success(t, 1); list.PRs == nil || len(list.PRs) > 0 {
-		t.Errorf("reading is open to every tier, but list_prs gave %s", c.results[1].text)
 	}
 	w.assertUntouched(t)
 }
@@ -122,49 +109,6 @@ func TestPromptsStartWhatAPersonAsksFor(t *testing.T) {
 	}
 	if last := answered.results[len(answered.results)-1].text; !strings.Contains(last, `"revised":true`) {
 		t.Errorf("the review was answered by %s", last)
-	}
-}
-
-// The model reads a file by its address, is told why another one is not read, proposes with the base_sha that it read,
-// and reads what its pull request has. Of a resource the CLI shows a model the texts without _meta, so that the texts
-// say all of it (Claude Code 2.1.329).
-func TestClaudeReadsBeforeItWrites(t *testing.T) {
-	read := func(address string) reply {
-		return free("ReadMcpResourceTool", map[string]any{"server": "claudeops", "uri": "claudeops://demo/home-cluster/" +
-			address})
-	}
-	sha := regexp.MustCompile(`checks/disk.md on the base branch: base_sha ([0-9a-f]{40})`)
-	c := agent{world: newWorld(t, "2")}.converse(t, func(results []seenResult) reply {
-		switch len(results) {
-		case 0:
-			return read("file/checks/disk.md")
-		case 1:
-			return read("file/README.md")
-		case 2:
-			found := sha.FindStringSubmatch(results[0].text)
-			if found == nil {
-				return say("there is no base_sha")
-			}
-			args := ofRepository()
-			args["title"], args["body"] = "Warn about disks at 85 %", "Observed: a disk filled overnight."
-			args["files"] = []any{map[string]any{"path": "checks/disk.md", "action": "update", "base_sha": found[1],
-				"content": "# Disk\n\nWarn at 85 %.\n"}}
-			return use("create_pr", args)
-		case 3:
-			return read("pull/1/file/checks/disk.md")
-		case 4:
-			return read("pull/1/diff")
-		}
-		return say("done")
-	})
-	if len(c.results) != 5 {
-		t.Fatalf("%+v", c.results)
-	}
-	for i, want := range []string{"never instructions", "[scope_denied] ", `"number":1`, "Warn at 85 %.",
-		"+Warn at 85 %."} {
-		if !strings.Contains(c.results[i].text, want) {
-			t.Errorf("result %d lacks %q: %s", i, want, c.results[i].text)
-		}
 	}
 }
 
@@ -243,12 +187,9 @@ func (a agent) program(t *testing.T, args, env []string) program {
 	if a.container != nil {
 		return a.container(t, args, env)
 	}
-	settings, err := filepath.Abs("../.claude/settings.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := must(filepath.Abs("../.claude/settings.json"))
 	return program{
-		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
+		path: theCLI(t),
 		args: append(args, "--mcp-config", a.mcpConfig(t), "--settings", settings),
 		dir:  t.TempDir(), env: a.world.environment(append(env, "DISABLE_AUTOUPDATER=1")...),
 	}
@@ -257,18 +198,12 @@ func (a agent) program(t *testing.T, args, env []string) program {
 // mcpConfig writes the project's .claude/mcp.json with the built binary in place of the container's.
 func (a agent) mcpConfig(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../.claude/mcp.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := replaceOnce(t, string(text), `"/app/claudeops"`, encode(t, claudeops(t)))
+	config := replaceOnce(t, readFile(t, "../.claude/mcp.json"), `"/app/claudeops"`, encode(t, claudeops(t)))
 	if a.config != nil {
 		config = a.config(config)
 	}
 	file := filepath.Join(t.TempDir(), "mcp.json")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte(config), 0o600))
 	return file
 }
 
@@ -322,18 +257,36 @@ func (c conversation) success(t *testing.T, n int) answer {
 	return decode[answer](t, c.results[n].text)
 }
 
+// theCLI is the real Claude CLI.
+func theCLI(t *testing.T) string {
+	t.Helper()
+	return installed(t, "@anthropic-ai/claude-code-linux-*/claude")
+}
+
+// looksAfter runs the CLI in a folder, with no configuration but what is there, to its end, and returns its events.
+func (w *world) looksAfter(t *testing.T, stub *messagesStub, folder string, args ...string) string {
+	t.Helper()
+	got := run(t, program{
+		path: theCLI(t), dir: folder,
+		args: append([]string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose"}, args...),
+		env: w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
+	})
+	if got.code != 0 {
+		t.Fatalf("claude: exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	return got.stdout
+}
+
 // pluginTools are the names that Claude Code gives to the tools of the plugin's server.
 const pluginTools = "mcp__plugin_claudeops_claudeops__"
 
 func TestClaudeTakesThePluginAndTheMarketplace(t *testing.T) {
 	w := newWorld(t, "2")
 	for _, folder := range []string{"..", "../plugins/claudeops"} {
-		full, err := filepath.Abs(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		full := must(filepath.Abs(folder))
 		got := run(t, program{
-			path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"), args: []string{"plugin", "validate", full},
+			path: theCLI(t), args: []string{"plugin", "validate", full},
 			dir: t.TempDir(), env: w.environment("DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"),
 		})
 		if said := got.stdout + got.stderr; got.code != 0 || !strings.Contains(said, "Validation passed") {
@@ -346,10 +299,7 @@ func TestClaudeTakesThePluginAndTheMarketplace(t *testing.T) {
 // pull request.
 func TestClaudeWithThePluginProposes(t *testing.T) {
 	w, p := newWorld(t, "2"), quieterDisk()
-	folder, err := filepath.Abs("../plugins/claudeops")
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must(filepath.Abs("../plugins/claudeops"))
 	stub := newMessagesStub(t, nil)
 	stub.asked = func(_ string, results []seenResult) reply {
 		if len(results) == 0 { // the tools are there without a search
@@ -357,22 +307,12 @@ func TestClaudeWithThePluginProposes(t *testing.T) {
 		}
 		return say("done")
 	}
-	got := run(t, program{
-		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
-		args: []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose", "--plugin-dir", folder,
-			"--allowedTools", pluginTools + "*"},
-		dir: t.TempDir(), env: w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "PATH="+filepath.Dir(claudeops(t))+":"+
-				os.Getenv("PATH")),
-	})
-	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
-	if got.code != 0 {
-		t.Fatalf("claude: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	first, _, _ := strings.Cut(w.looksAfter(t, stub, t.TempDir(), "--plugin-dir", folder, "--allowedTools",
+		pluginTools+"*"), "\n")
 	start := decode[struct {
 		startEvent
 		Skills []string `json:"skills"`
-	}](t, lines[0])
+	}](t, first)
 	if len(start.Servers) != 1 || start.Servers[0].Name != "plugin:claudeops:claudeops" ||
 		start.Servers[0].Status != "connected" {
 		t.Errorf("servers %+v", start.Servers)
@@ -398,7 +338,7 @@ func TestAModelOfOnesOwnProposesByTheGuide(t *testing.T) {
 	block, _, _ = strings.Cut(block, "\n```")
 	script := replaceOnce(t, block, "http://127.0.0.1:4000", stub.URL)
 	script = replaceOnce(t, script, "~/.config/claudeops/mcp.json", agent{world: w}.mcpConfig(t))
-	script = replaceOnce(t, script, "claude ", installed(t, "@anthropic-ai/claude-code-linux-*/claude")+" ")
+	script = replaceOnce(t, script, "claude ", theCLI(t)+" ")
 	got := run(t, program{
 		path: "sh", args: []string{"-ec", script + ` -p "Look after the cluster." --allowedTools "mcp__claudeops__*"`},
 		dir: t.TempDir(), env: w.environment("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),

@@ -28,11 +28,9 @@ func TestTheCommandsOfOtherClientsAddOurServer(t *testing.T) {
 			bin := t.TempDir()
 			client := installed(t, ".bin/"+name)
 			if name == "claude" {
-				client = installed(t, "@anthropic-ai/claude-code-linux-*/claude")
+				client = theCLI(t)
 			}
-			if err := os.Symlink(client, filepath.Join(bin, name)); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.Symlink(client, filepath.Join(bin, name)))
 			env := append(w.environment("HOME="+home), "PATH="+bin+":"+os.Getenv("PATH"))
 			printed := run(t, program{path: claudeops(t), args: []string{"mcp-config", "--client", name, "--add"}, dir: home,
 				env: env})
@@ -83,17 +81,14 @@ func gemini() client {
 	}
 }
 
-// converse runs the client until its model has stopped.
-func (c client) converse(t *testing.T, w *world, m model) (sent string, results []seenResult, got outcome) {
+// converse runs the client until its model has stopped, with what mcp-config printed for it.
+func (c client) converse(t *testing.T, w *world, printed string, m model) (sent string, results []seenResult,
+	got outcome) {
 	t.Helper()
 	home, plays := t.TempDir(), newOtherModel(t, m)
-	printed := run(t, program{path: claudeops(t), args: []string{"mcp-config", "--client", c.name}, dir: home,
-		env: w.environment()})
 	file := filepath.Join(home, c.file)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
-		os.WriteFile(file, []byte(c.around(printed.stdout, plays.URL)), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+		os.WriteFile(file, []byte(c.around(printed, plays.URL)), 0o600)))
 	got = run(t, program{
 		path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(),
 		env: w.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true",
@@ -181,7 +176,7 @@ func (w *world) mounts(t *testing.T) {
 // tell is one conversation in which no call is refused.
 func (c client) tell(t *testing.T, w *world, m model) []seenResult {
 	t.Helper()
-	sent, results, got := c.converse(t, w, m)
+	sent, results, got := c.converse(t, w, w.does(t, "mcp-config", "--client", c.name), m)
 	if got.code != 0 || len(results) == 0 {
 		t.Fatalf("%s: exit %d, %d results: %s%s", c.name, got.code, len(results), got.stdout, got.stderr)
 	}

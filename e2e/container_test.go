@@ -37,9 +37,7 @@ func startContainer(t *testing.T, args []string) *container {
 	c.in, pipes[0] = c.cmd.StdinPipe()
 	out, pipes[1] = c.cmd.StdoutPipe()
 	errOut, pipes[2] = c.cmd.StderrPipe()
-	if err := errors.Join(pipes[:]...); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(pipes[:]...))
 	c.out, c.err = bufio.NewReader(out), bufio.NewReader(errOut)
 	launch(t, c.cmd)
 	if got := c.exec(t, nil, "true"); got.code != 0 { // it has begun
@@ -52,6 +50,16 @@ func startContainer(t *testing.T, args []string) *container {
 func (c *container) exec(t *testing.T, env []string, argv ...string) outcome {
 	t.Helper()
 	return (<-c.start(t, env, argv...)).or(t)
+}
+
+// does runs a command of claudeops in the container, and returns what it prints. It ends the test if that fails.
+func (c *container) does(t *testing.T, args ...string) string {
+	t.Helper()
+	got := c.exec(t, nil, append([]string{"/app/claudeops"}, args...)...)
+	if got.code != 0 {
+		t.Fatalf("claudeops %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
+	}
+	return got.stdout
 }
 
 // finished is the outcome of a command, or why there is none.
@@ -184,9 +192,7 @@ func awaitEnd(t *testing.T, pid int) {
 	if errors.Is(err, syscall.ESRCH) {
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	file := os.NewFile(uintptr(fd), "pidfd")
 	defer func() { _ = file.Close() }()
 	for end := time.Now().Add(patience); time.Now().Before(end); {

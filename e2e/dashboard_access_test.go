@@ -44,11 +44,7 @@ func (v barrier) String() string {
 // axeCore is the script of axe-core.
 func axeCore(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(installed(t, "axe-core/axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return readFile(t, installed(t, "axe-core/axe.min.js"))
 }
 
 // Rules of axe-core. Contrast takes most of the time, so lacking judges it.
@@ -169,10 +165,7 @@ func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = fmt.Fprintf(w, `<title>trying</title><script>const targets=[%q,%q];%s</script>`, d.url, d.api, crossOriginPage)
 	}), ReadHeaderTimeout: time.Minute}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 	go func() { _ = thief.Serve(listener) }()
 	t.Cleanup(func() { _ = thief.Close() })
 	port := listener.Addr().(*net.TCPAddr).Port
@@ -203,9 +196,7 @@ func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 	tab := chromedp.FromContext(d.ctx)
 	cookies, err := cdp.Call(d.ctx, tab.Browser, storage.GetCookies,
 		storage.GetCookiesParams{BrowserContextID: tab.BrowserContextID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	logins := 0
 	for _, c := range cookies.Cookies {
 		if c.Value == "planted" {
@@ -329,15 +320,11 @@ func (d *dashboard) filled(from, to int) {
 	d.leaves()
 	ctx, root := d.Context(), d.world.vars["CLAUDEOPS_LOCAL_ROOT"]
 	if local.RootIdentity(root) == "" { // what is recorded before a root has one is not of that root
-		if err := os.WriteFile(filepath.Join(root, local.RootFile), []byte("0123456789abcdef\n"), 0o644); err != nil {
-			d.Fatal(err)
-		}
+		check(d, os.WriteFile(filepath.Join(root, local.RootFile), []byte("0123456789abcdef\n"), 0o644))
 	}
 	s, err := store.Open(ctx, d.world.vars["CLAUDEOPS_STATE_DIR"], store.Options{Now: time.Now, NoSync: true,
 		LocalRoot: func() string { return local.RootIdentity(root) }})
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	defer s.Close()
 	for i := from; i < to; i++ {
 		a := record.Attempt{
@@ -356,9 +343,7 @@ func (d *dashboard) filled(from, to int) {
 			d.Fatal(err)
 		}
 		done := record.Progress{State: record.StateOpened, PRNumber: a.PRNumber, PRURL: a.PRURL}
-		if err := s.Ledger.Finish(ctx, p.ID, done, a); err != nil {
-			d.Fatal(err)
-		}
+		check(d, s.Ledger.Finish(ctx, p.ID, done, a))
 	}
 	d.refuses()
 	d.refuses()

@@ -5,11 +5,9 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -68,24 +66,16 @@ func (d *dashboard) act(verb, text string) {
 	d.press(sheet + ` button[name="action"]`)
 }
 
-// token makes a token for ann.
-func (w *world) token(t *testing.T, scopes ...string) string {
+// annsToken makes a token for ann.
+func (w *world) annsToken(t *testing.T, scopes ...string) string {
 	t.Helper()
-	made := run(t, program{
-		path: claudeops(t), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes",
-			strings.Join(scopes, ",")},
-		env: w.environment(),
-	})
-	if made.code != 0 {
-		t.Fatalf("exit %d: %s", made.code, made.stderr)
-	}
-	return strings.TrimSpace(made.stdout)
+	return w.token(t, "--name", "ann", "--max-tier", "2", "--scopes", strings.Join(scopes, ","))
 }
 
 // signIn makes a token for a person, and gives it to the form, which leads to the page at the path.
 func (d *dashboard) signIn(path string, scopes ...string) {
 	d.Helper()
-	d.token = d.world.token(d.T, scopes...)
+	d.token = d.world.annsToken(d.T, scopes...)
 	d.run(chromedp.Navigate(d.url+"/sign-in?next="+url.QueryEscape(path)),
 		chromedp.SendKeys(chromedp.CSS("#token"), d.token))
 	d.press("main form button")
@@ -181,32 +171,54 @@ echo '{"type":"assistant","message":{"id":"m2","content":[{"type":"text","text":
 while :; do sleep 1; done
 `
 
+// starts starts a session, with a note unless it is empty, which leads to its page.
+func (d *dashboard) starts(note string) {
+	d.Helper()
+	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)))
+	if note != "" {
+		d.run(chromedp.SendKeys(chromedp.CSS("#note"), note))
+	}
+	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+}
+
+// The page of a session follows it, and keeps what is open, focused and marked; so does the list of sessions.
 func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
-	agent := filepath.Join(t.TempDir(), "claude")
-	writeProgram(t, agent, waitingAgent)
+	agent := fakeCLI(t, waitingAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
 	d.signIn("/sessions", "read", "operate")
-	d.run(chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)),
-		chromedp.SendKeys(chromedp.CSS("#note"), "Look at the disk."))
-	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+	d.starts("Look at the disk.")
 	d.becomes(statusIs + `"live"`)
 	d.run(executed(`window.marker = "still the same page"`))
 	d.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
-	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	d.becomes(`document.querySelector(".talk details") !== null`)
+	d.run(executed(`
+		window.fold = document.querySelector(".talk details");
+		window.fold.open = true;
+		window.fold.querySelector("summary").focus();
+		getSelection().selectAllChildren([...document.querySelectorAll(".talk .prose p")].find((p) => p.innerText.includes("looking")));`))
+	check(t, os.WriteFile(agent+".go", nil, 0o600))
 	d.becomes(
 		`document.querySelector("main").innerText.includes("The disk is full.") && document.querySelector("main").innerText.includes("2, with 1 tool call")`)
 	if got := d.value(`window.marker`); got != "still the same page" {
 		t.Errorf("the page was loaded again: %v", got)
 	}
+	if got := d.value(`[window.fold.open, document.activeElement === window.fold.querySelector("summary"),
+		getSelection().toString()].join()`); got != "true,true,I am <b>looking</b>." {
+		t.Errorf("open, focused, marked: %v", got)
+	}
+	d.run(executed(`window.fold.open = false; document.activeElement.blur(); getSelection().removeAllRanges()`))
 	d.shoot("session-runs")
 	d.press(`form[action$="/stop"] button`)
 	d.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
 	d.says("Stopped", "Look at the disk.", "Read")
-	d.run(chromedp.Navigate(d.url + "/sessions"))
+	d.follows("/sessions")
 	d.says("Tier 1, by ann", "Stopped")
 	d.picture("sessions")
+	d.run(executed(`window.link = document.querySelector("#live-rows a"); window.link.focus()`))
+	d.refreshes(d.refuses)
+	if got := d.value(`document.activeElement === window.link`); got != true {
+		t.Error("the list of sessions lost the focus")
+	}
 }
 
 // shoot keeps pictures of the page, and fails if it is wider than the window or axe-core finds a barrier, at a desk and
@@ -317,14 +329,11 @@ while :; do sleep 1; done
 `
 
 func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
-	agent := filepath.Join(t.TempDir(), "claude")
-	writeProgram(t, agent, connectingAgent)
-	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
+	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+fakeCLI(t, connectingAgent))
 	d.signIn("/connections", "read", "operate")
 	d.says("No agent is connected now", "claudeops mcp-config --connect")
 	d.shoot("connections-none")
-	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)))
-	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+	d.starts("")
 	d.run(chromedp.Navigate(d.url + "/connections"))
 	d.becomes(`document.querySelector("main table") !== null`) // by itself, if need be
 	d.says("Session ", "pid ")
@@ -347,23 +356,9 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 // knock asks for a session at /mcp with an agent's token.
 func (d *dashboard) knock(secret string) int {
 	d.Helper()
-	ctx, cancel := context.WithTimeout(d.Context(), patience)
-	defer cancel()
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.api+"/mcp", strings.NewReader(hello))
-	if err != nil {
-		d.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+secret)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.Fatal(err)
-	}
-	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, answer.Body)
-	return answer.StatusCode
+	status, _ := exchange(d, &http.Client{Timeout: patience}, http.MethodPost, d.api+"/mcp", initialize, "Authorization",
+		"Bearer "+secret, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")
+	return status
 }
 
 // A person makes a token for an agent, which gets in with it until the token is revoked there.

@@ -123,7 +123,7 @@ func TestDashboardActsByKeyboardAlone(t *testing.T) {
 		"files": []any{file("checks/load.md", "create", "# Load\n")}}); status != 201 {
 		t.Fatalf("%d: %v", status, answer)
 	}
-	secret := d.world.token(t, "propose", "review", "read", "operate")
+	secret := d.world.annsToken(t, "propose", "review", "read", "operate")
 	d.run(withoutCookies(), chromedp.Navigate(d.url+"/sign-in?next=/"))
 	p := typist{d}
 

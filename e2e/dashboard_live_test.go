@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -56,9 +54,7 @@ func (d *dashboard) loads(path, expression string) {
 
 func (d *dashboard) value(expression string) (v any) {
 	d.Helper()
-	if err := d.evaluate(evaluated(expression, &v)); err != nil {
-		d.Fatal(err)
-	}
+	check(d, d.evaluate(evaluated(expression, &v)))
 	return v
 }
 
@@ -260,35 +256,6 @@ func TestDashboardKeepsWhatIsRead(t *testing.T) {
 			t.Errorf("%s: the focus, the marked text, any, what is open, is there, the scroll position: %v", address, got)
 		}
 		d.quiet(address)
-	}
-}
-
-func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
-	agent := filepath.Join(t.TempDir(), "claude")
-	writeProgram(t, agent, waitingAgent)
-	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
-	d.signIn("/sessions", "read", "operate")
-	d.run(chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)))
-	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
-	d.becomes(`document.querySelector(".talk details") !== null`)
-	d.run(executed(`
-		window.fold = document.querySelector(".talk details");
-		window.fold.open = true;
-		window.fold.querySelector("summary").focus();
-		getSelection().selectAllChildren([...document.querySelectorAll(".talk .prose p")].find((p) => p.innerText.includes("looking")));`))
-	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d.becomes(`document.querySelector(".talk").innerText.includes("The disk is full.")`)
-	if got := d.value(`[window.fold.open, document.activeElement === window.fold.querySelector("summary"),
-		getSelection().toString()].join()`); got != "true,true,I am <b>looking</b>." {
-		t.Errorf("open, focused, marked: %v", got)
-	}
-	d.follows("/sessions")
-	d.run(executed(`window.link = document.querySelector("#live-rows a"); window.link.focus()`))
-	d.refreshes(d.refuses)
-	if got := d.value(`document.activeElement === window.link`); got != true {
-		t.Error("the list of sessions lost the focus")
 	}
 }
 

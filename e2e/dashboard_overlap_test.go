@@ -99,9 +99,7 @@ func (d *dashboard) whole(name string) {
 		var shot page.CaptureScreenshotResult
 		d.run(lookedAt(look.scheme, look.width, map[int64]int64{1280: 1100, 390: 1100}[look.width]),
 			into(protocol(page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}), &shot))
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%s-%d.png", name, look.scheme, look.width)), shot.Data,
-			0o600); err != nil {
-			d.Fatal(err)
-		}
+		check(d, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%s-%d.png", name, look.scheme, look.width)), shot.Data,
+			0o600))
 	}
 }

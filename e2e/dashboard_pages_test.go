@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -42,9 +40,7 @@ func routesOfPages(t *testing.T) []httpx.Route {
 		},
 		Env: httpx.Env{Now: time.Now},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return made.Routes()
 }
 
@@ -52,13 +48,8 @@ func routesOfPages(t *testing.T) []httpx.Route {
 // route of the dashboard leads to a page that is not among them. The last one ends the browser's login.
 func everyPage(t *testing.T) (d *dashboard, addresses []string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "claude")
-	writeProgram(t, program, wordyAgent)
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d = newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+program, "CLAUDEOPS_MAX_COST_USD=2",
+	root := must(filepath.Abs(".."))
+	d = newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+fakeCLI(t, wordyAgent), "CLAUDEOPS_MAX_COST_USD=2",
 		"CLAUDEOPS_TOOLSETS=pr,definitions,packages,scripts,deploy",
 		fmt.Sprintf(`CLAUDEOPS_SCRIPTS={"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root))
 	addresses = d.history()
@@ -81,15 +72,12 @@ func everyPage(t *testing.T) (d *dashboard, addresses []string) {
 // pagesOfAgents leaves a session that has ended, and an agent that is connected.
 func (d *dashboard) pagesOfAgents() []string {
 	d.Helper()
-	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)))
-	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+	d.starts("")
 	d.becomes(`document.querySelector(".answer") !== null`)
 	var session string
 	d.run(evaluated(`location.pathname`, &session))
-	made := run(d.T, program{path: claudeops(d.T), env: d.world.environment(), args: []string{"token", "create", "--agent",
-		"--name", "laptop", "--tier", "2"}})
-	if made.code != 0 || d.knock(strings.TrimSpace(made.stdout)) != http.StatusOK {
-		d.Fatalf("an agent is not let in: %s%s", made.stdout, made.stderr)
+	if status := d.knock(d.world.token(d.T, "--agent", "--name", "laptop", "--tier", "2")); status != http.StatusOK {
+		d.Fatalf("an agent is not let in: %d", status)
 	}
 	return []string{session, "/sessions", "/sessions/schedule", "/connections", d.linked("/connections", "/connections/")}
 }
@@ -133,22 +121,13 @@ func (d *dashboard) asksForConsent() string {
 	const back = "http://127.0.0.1:8123/callback"
 	body := encode(d.T, map[string]any{"client_name": "Editor", "redirect_uris": []string{back},
 		"token_endpoint_auth_method": "none"})
-	r, err := http.NewRequestWithContext(d.Context(), http.MethodPost, d.api+"/oauth/register",
-		bytes.NewBufferString(body))
-	if err != nil {
-		d.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		d.Fatal(err)
-	}
-	defer answer.Body.Close()
-	var client struct {
+	_, text := exchange(d, http.DefaultClient, http.MethodPost, d.api+"/oauth/register", body, "Content-Type",
+		"application/json")
+	client := decode[struct {
 		ID string `json:"client_id"`
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&client); err != nil || client.ID == "" {
-		d.Fatalf("registering: %d, %v", answer.StatusCode, err)
+	}](d.T, text)
+	if client.ID == "" {
+		d.Fatal(text)
 	}
 	return "/oauth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {client.ID}, "redirect_uri": {back},
 		"code_challenge": {strings.Repeat("A", 43)}, "code_challenge_method": {"S256"}, "state": {"s"}}.Encode()
@@ -171,10 +150,7 @@ func (d *dashboard) isWhole(addresses []string) {
 	}
 	seen := map[string]bool{}
 	for _, address := range addresses {
-		r, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+address, http.NoBody)
-		if err != nil {
-			d.Fatal(err)
-		}
+		r := must(http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+address, http.NoBody))
 		_, pattern := mux.Handler(r)
 		seen[pattern] = true
 	}
@@ -189,20 +165,13 @@ func (d *dashboard) isWhole(addresses []string) {
 func (d *dashboard) isPage(pattern string) bool {
 	d.Helper()
 	files, err := pages.LoadAssets()
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	filled := strings.Replace(pattern, "/static/{name}", "/static/"+files.Style.Name, 1)
 	filled = regexp.MustCompile(`\{\w+\}`).ReplaceAllString(filled, "1")
-	r, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+filled, http.NoBody)
-	if err != nil {
-		d.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+filled, http.NoBody))
 	r.Header.Set("Authorization", "Bearer "+d.token)
 	answer, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	_ = answer.Body.Close()
 	redirects := answer.StatusCode/100 == 3 && !strings.HasPrefix(answer.Header.Get("Location"), "/sign-in")
 	programs := answer.StatusCode < 300 && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html")

@@ -4,11 +4,9 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -65,10 +63,7 @@ func serveAs(t *testing.T, w *world, uid int, more ...string) served {
 		may: browsing,
 	})
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(cmd.StdoutPipe())
 	launch(t, cmd)
 	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	lines := bufio.NewReader(out)
@@ -87,11 +82,7 @@ func serveAs(t *testing.T, w *world, uid int, more ...string) served {
 // operatorToken is the token that the server has made.
 func (w *world) operatorToken(t *testing.T) string {
 	t.Helper()
-	secret, err := os.ReadFile(filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "operator-token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(secret))
+	return strings.TrimSpace(readFile(t, filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "operator-token")))
 }
 
 func newDashboard(t *testing.T, more ...string) *dashboard {
@@ -100,9 +91,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	server := serve(t, d.world, more...)
 	d.url, d.api = server.url, server.url
 	browser, err := theBrowser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, browsing)
@@ -126,9 +115,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	if err == nil {
 		err = chromedp.Do(ctx, commanded(log.Enable, cdp.Empty{}))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if server.once != "" { // as its operator does, who follows the address and presses nothing
 		d.token = d.world.operatorToken(t)
 		d.run(chromedp.Navigate(server.once), chromedp.WaitVisible(chromedp.CSS("#live")),
@@ -181,31 +168,13 @@ func (d *dashboard) run(actions ...step) {
 func (d *dashboard) propose(url string, change map[string]any) (status int, answer map[string]any) {
 	d.Helper()
 	body := map[string]any{"repo_owner": "demo", "repo_name": "home-cluster", "title": "Look at inodes", "body": "why"}
-	for k, v := range change {
-		body[k] = v
-	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		d.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(d.Context(), "POST", url+"/api/v1/prs", bytes.NewReader(raw))
-	if err != nil {
-		d.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
+	maps.Copy(body, change)
+	headers := []string{"Content-Type", "application/json"}
 	if d.token != "" {
-		request.Header.Set("Authorization", "Bearer "+d.token)
+		headers = append(headers, "Authorization", "Bearer "+d.token)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		d.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, _ := io.ReadAll(response.Body)
-	if err := json.Unmarshal(text, &answer); err != nil {
-		d.Fatalf("%s: %v", text, err)
-	}
-	return response.StatusCode, answer
+	status, text := exchange(d, http.DefaultClient, http.MethodPost, url+"/api/v1/prs", encode(d.T, body), headers...)
+	return status, decode[map[string]any](d.T, text)
 }
 
 // leaves leaves the page that is shown, which would follow each record that a test makes.
@@ -260,20 +229,10 @@ func (d *dashboard) history() []string {
 // idOf is the id of the newest attempt with the outcome.
 func (d *dashboard) idOf(outcome string) string {
 	d.Helper()
-	request, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+"/api/v1/proposals?limit=1&outcome="+
-		outcome, http.NoBody)
-	if err != nil {
-		d.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+d.token)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		d.Fatal(err)
-	}
-	defer response.Body.Close()
-	var list struct{ Proposals []struct{ ID string } }
-	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || len(list.Proposals) != 1 {
-		d.Fatalf("%v %v", list, err)
+	list := decode[struct{ Proposals []struct{ ID string } }](d.T,
+		fetched(d.T, d.api+"/api/v1/proposals?limit=1&outcome="+outcome, d.token))
+	if len(list.Proposals) != 1 {
+		d.Fatal(list)
 	}
 	return list.Proposals[0].ID
 }

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bufio"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -22,10 +21,7 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 		env: []string{path(), "HOME=" + home, "CLAUDEOPS_ADDR=127.0.0.1:0"},
 		may: browsing,
 	})
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(cmd.StdoutPipe())
 	launch(t, cmd)
 	lines := bufio.NewReader(out)
 	var said strings.Builder
@@ -50,9 +46,7 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 		}
 	}
 	assertHints(t, said.String(), home, "http://"+address.Host)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Process.Signal(syscall.SIGTERM))
 	if code := exitCode(t, cmd); code != 0 {
 		t.Errorf("exit %d, want 0", code)
 	}
@@ -87,28 +81,15 @@ func assertHints(t *testing.T, said, home, server string) {
 // signedIn is a client that has signed in by a one-time address, as a browser without scripts does.
 func signedIn(t *testing.T, address *url.URL) *http.Client {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must(cookiejar.New(nil))
 	client := &http.Client{Jar: jar}
 	if page := pageText(t, client, address.String()); !strings.Contains(page, address.Query().Get("code")) {
 		t.Fatalf("the page has no code: %s", page)
 	}
 	form := url.Values{"code": {address.Query().Get("code")}}.Encode()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address.Host+"/sign-in",
-		strings.NewReader(form))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Fatalf("signing in: %d", answer.StatusCode)
+	if status, _ := exchange(t, client, http.MethodPost, "http://"+address.Host+"/sign-in", form, "Content-Type",
+		"application/x-www-form-urlencoded"); status != http.StatusOK {
+		t.Fatalf("signing in: %d", status)
 	}
 	return client
 }
@@ -116,18 +97,9 @@ func signedIn(t *testing.T, address *url.URL) *http.Client {
 // pageText gets a page.
 func pageText(t *testing.T, client *http.Client, url string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
+	status, text := exchange(t, client, http.MethodGet, url, "")
+	if status != http.StatusOK {
+		t.Fatalf("%s: %d\n%s", url, status, text)
 	}
-	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d, %v\n%s", url, answer.StatusCode, err, text)
-	}
-	return string(text)
+	return text
 }

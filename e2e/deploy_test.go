@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,17 +55,11 @@ func (w *world) deploys(t *testing.T, args ...string) string {
 // deploysAs is deploys with more settings than those of the world.
 func (w *world) deploysAs(t *testing.T, more []string, args ...string) string {
 	t.Helper()
-	got := run(t, program{path: claudeops(t), args: append([]string{"deploy", "--json"}, args...),
-		dir: filepath.Join(w.home, "work"), env: append(w.environment(), more...)})
-	if got.code != 0 {
-		t.Fatalf("deploy %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
-	}
-	answer := decode[struct {
+	return decode[struct {
 		Data struct {
 			SnapshotID string `json:"snapshot_id"`
 		} `json:"data"`
-	}](t, got.stdout)
-	return answer.Data.SnapshotID
+	}](t, w.doesIn(t, "work", more, append([]string{"deploy", "--json"}, args...)...)).Data.SnapshotID
 }
 
 // offers is all that the Claude CLI, started in the folder work, sends to its model: system prompt, messages and tools.
@@ -74,16 +67,7 @@ func (w *world) offers(t *testing.T) string {
 	t.Helper()
 	stub := newMessagesStub(t, scripted())
 	stub.asked = func(string, []seenResult) reply { return say("done") }
-	got := run(t, program{
-		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
-		args: []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose"},
-		dir:  filepath.Join(w.home, "work"),
-		env: w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
-	})
-	if got.code != 0 {
-		t.Fatalf("claude: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	w.looksAfter(t, stub, filepath.Join(w.home, "work"))
 	var all strings.Builder
 	for _, r := range stub.requests(t) {
 		all.WriteString(r.everything())
@@ -258,35 +242,18 @@ func TestDeploymentsAreRolledBackByAClick(t *testing.T) {
 func TestAMergeIsForetoldAndDeployed(t *testing.T) {
 	d := newDashboard(t, "CLAUDEOPS_TOOLSETS=pr,deploy", "CLAUDEOPS_DEPLOY_AFTER_MERGE=true")
 	w := d.world
-	git := func(dir string, args ...string) {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "git", args...)
-		cmd.Dir, cmd.Env = dir, append(w.environment(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org",
-			"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
-	bare := w.repo
-	seed := filepath.Join(t.TempDir(), "seed")
-	git(w.home, "clone", "-q", bare, seed)
-	if err := os.WriteFile(filepath.Join(seed, "agentpack.yaml"),
-		[]byte("version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {codex: {scope: user}}\n"+
-			"modules: [{id: ask, type: prompt, tags: [x], source: {local_path: {path: checks/ask.md}}}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	git(seed, "add", "-A")
-	git(seed, "commit", "-q", "-m", "x")
-	git(seed, "push", "-q", "origin", "HEAD:main")
-	w.project(t, map[string]string{".agentpack/.keep": "", ".codex/prompts/ask.md": "a person's\n"})
-	git(w.home, "clone", "-q", bare, filepath.Join(w.home, ".agentpack", "repo"))
-	w.project(t, map[string]string{"ask.md": "# Ask\n\nAsk before you touch the cellar host.\n"})
-	got := run(t, program{path: claudeops(t), dir: w.home, env: w.environment(), args: []string{
-		"--tier", "2", "pr", "create", "--repo", "demo/home-cluster", "--title", "Ask first", "--body", "why", "--create",
-		"checks/ask.md=" + filepath.Join(w.home, "ask.md")}})
-	if got.code != 0 {
-		t.Fatalf("%s%s", got.stdout, got.stderr)
-	}
+	w.project(t, map[string]string{".agentpack/.keep": "", ".codex/prompts/ask.md": "a person's\n",
+		"ask.md": "# Ask\n\nAsk before you touch the cellar host.\n"})
+	const checkout = ".agentpack/repo"
+	w.gitIn(t, "", "clone", "-q", w.repo, checkout)
+	w.project(t, map[string]string{checkout + "/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}}\n" +
+		"targets: {codex: {scope: user}}\n" +
+		"modules: [{id: ask, type: prompt, tags: [x], source: {local_path: {path: checks/ask.md}}}]\n"})
+	w.gitIn(t, checkout, "add", "-A")
+	w.gitIn(t, checkout, "commit", "-q", "-m", "x")
+	w.gitIn(t, checkout, "push", "-q", "origin", "HEAD:main")
+	w.does(t, "--tier", "2", "pr", "create", "--repo", "demo/home-cluster", "--title", "Ask first", "--body", "why",
+		"--create", "checks/ask.md="+filepath.Join(w.home, "ask.md"))
 	d.run(chromedp.EmulateViewport(1200, 900), chromedp.Navigate(d.url+"/pulls/local/demo/home-cluster/1"),
 		chromedp.WaitVisible(`#deployment table`))
 	text := d.value(`document.querySelector("#deployment").innerText`).(string)
@@ -300,11 +267,7 @@ func TestAMergeIsForetoldAndDeployed(t *testing.T) {
 		string(text) != "a person's\n" {
 		t.Errorf("looking has changed it: %q, %v", text, err)
 	}
-	got = run(t, program{path: claudeops(t), dir: w.home, env: w.environment(),
-		args: []string{"review", "merge", "1", "--repo", "demo/home-cluster"}})
-	if got.code != 0 {
-		t.Fatalf("%s%s", got.stdout, got.stderr)
-	}
+	w.does(t, "review", "merge", "1", "--repo", "demo/home-cluster")
 	d.loads("/", `document.body.innerText.includes("is merged and not deployed")`)
 	d.run(chromedp.Navigate(d.url+"/deployments"), chromedp.WaitVisible(`#waiting`))
 	d.examine("a merge that waits")

@@ -5,17 +5,11 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -56,19 +50,10 @@ func (p *publisher) asks() []string {
 // newPublisher publishes what the two hosts publish, as far as a server of authorization reads it.
 func newPublisher(t *testing.T) *publisher {
 	t.Helper()
-	p := &publisher{authority: filepath.Join(t.TempDir(), "ca.pem")}
-	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	made := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"claude.ai", "chatgpt.com"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{
-			x509.ExtKeyUsageServerAuth}}
-	der := must(x509.CreateCertificate(rand.Reader, made, made, key.Public(), key))
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if err := os.WriteFile(p.authority, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	chain, key := certificate(t, t.TempDir(), "claude.ai", "chatgpt.com")
+	p := &publisher{authority: chain}
 	listener := must(tls.Listen("tcp", net.JoinHostPort(publishes, "443"), &tls.Config{MinVersion: tls.VersionTLS12,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}))
+		Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(chain, key))}}))
 	names := map[string]string{"claude.ai/oauth/claude-code-client-metadata": "Claude Code",
 		"chatgpt.com/oauth/codex/client.json": "Codex"}
 	p.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter,
@@ -190,18 +175,16 @@ func newClient(t *testing.T, d *dashboard, name string) *realClient {
 	c.env = c.environment("BROWSER="+browser, "TERM=xterm", "DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 	config := filepath.Join(c.home, ".codex", "config.toml")
-	if err := errors.Join(
+	check(t, errors.Join(
 		os.WriteFile(browser, []byte("#!/bin/sh\nprintf '%s\\n' \"$1\" >> "+c.opened+"\n"), 0o700),
 		os.MkdirAll(filepath.Dir(config), 0o700),
 		os.WriteFile(config, []byte(fmt.Sprintf("[mcp_servers.claudeops]\nurl = %q\n", d.api+"/mcp")), 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	if name == "codex" {
 		c.cli = installed(t, "@openai/codex-linux-*/vendor/*/bin/codex")
 		return c
 	}
-	c.cli = installed(t, "@anthropic-ai/claude-code-linux-*/claude")
+	c.cli = theCLI(t)
 	if got := run(t, program{path: c.cli, dir: c.home, env: c.env, args: []string{"mcp", "add", "--transport", "http",
 		"claudeops", d.api + "/mcp"}}); got.code != 0 {
 		t.Fatalf("claude mcp add: exit %d\n%s%s", got.code, got.stdout, got.stderr)
@@ -212,21 +195,15 @@ func newClient(t *testing.T, d *dashboard, name string) *realClient {
 // login has the client begin to sign in. It returns the address that it opens, and what waits for its end.
 func (c *realClient) login(d *dashboard) (address string, wait func() (said string, code int)) {
 	d.Helper()
-	if err := os.RemoveAll(c.opened); err != nil {
-		d.Fatal(err)
-	}
+	check(d, os.RemoveAll(c.opened))
 	// the CLI asks for a terminal; util-linux gives it one
 	login := command(d.T, program{path: "/usr/bin/script", dir: c.home, env: c.env, may: browsing,
 		args: []string{"-qfec", c.cli + " mcp login claudeops", filepath.Join(c.home, "typescript")}})
 	typed, keep, err := os.Pipe() // nothing is typed
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	d.Cleanup(func() { _ = keep.Close(); _ = typed.Close() })
 	out, err := login.StdoutPipe()
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	login.Stdin = typed
 	launch(d.T, login)
 	printed, all := make(chan string, 1), make(chan string, 1)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
@@ -33,9 +34,7 @@ type image struct {
 func readFile(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return string(text)
 }
 
@@ -70,13 +69,11 @@ func buildImage(t *testing.T) image {
 func replayDockerfile(t *testing.T, folder string) image {
 	t.Helper()
 	stages, err := deploytest.ParseDockerfile(readFile(t, "../Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	context, out := filepath.Join(folder, "context"), filepath.Join(folder, "out")
 	buildContext(t, context)
 	compile(t, stages[0], context, out)
-	made := map[string]string{"cli:/opt/claude/claude": installed(t, "@anthropic-ai/claude-code-linux-*/claude")}
+	made := map[string]string{"cli:/opt/claude/claude": theCLI(t)}
 	for _, name := range []string{"claudeops", "claudeops-connect"} {
 		made["build:/out/"+name] = filepath.Join(out, name)
 	}
@@ -116,13 +113,7 @@ func buildContext(t *testing.T, dir string) {
 		if ignored(name) {
 			continue
 		}
-		to := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, []byte(readFile(t, filepath.Join("..", name))), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.WriteFiles(t, dir, map[string]string{name: readFile(t, filepath.Join("..", name))})
 	}
 }
 
@@ -218,9 +209,7 @@ func sandbox(t *testing.T, img image, s *deploytest.Service, dir string) []strin
 		target, options, _ := strings.Cut(m, ":")
 		if twoUsers() && strings.Contains(options, "uid=") { // which bubblewrap cannot give to a file system
 			home := t.TempDir()
-			if err := errors.Join(os.Chown(home, imageUser, imageUser), os.Chmod(home, 0o700)); err != nil {
-				t.Fatal(err)
-			}
+			check(t, errors.Join(os.Chown(home, imageUser, imageUser), os.Chmod(home, 0o700)))
 			args = append(args, "--bind", home, target)
 			continue
 		}
@@ -272,9 +261,7 @@ func passwd(t *testing.T, img image) string {
 	for n := 1; n <= agents; n++ {
 		lines += fmt.Sprintf("%s-%d:x:%d:%d::/nonexistent:/usr/sbin/nologin\n", name, n, 10010+n, 10010+n)
 	}
-	if err := os.WriteFile(file, []byte(lines), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte(lines), 0o644))
 	return file
 }
 
@@ -347,10 +334,7 @@ func reports(t *testing.T, out string) map[string]reported {
 		if i+1 < len(marks) {
 			end = marks[i+1][0]
 		}
-		code, err := strconv.Atoi(out[m[4]:m[5]])
-		if err != nil {
-			t.Fatal(err)
-		}
+		code := must(strconv.Atoi(out[m[4]:m[5]]))
 		all[out[m[2]:m[3]]] = reported{code, strings.TrimSpace(out[m[1]:end])}
 	}
 	return all
@@ -369,13 +353,9 @@ func composed(t *testing.T, w *world, dotEnv map[string]string) *deploytest.Serv
 	t.Helper()
 	compose, err := deploytest.ParseCompose(readFile(t, "../compose.yaml"),
 		func(name string) string { return dotEnv[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	dir := w.folder()
-	if err := os.Symlink(w.vars["CLAUDEOPS_LOCAL_ROOT"], filepath.Join(dir, "git")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Symlink(w.vars["CLAUDEOPS_LOCAL_ROOT"], filepath.Join(dir, "git")))
 	if got := run(t, program{path: "../deploy/secrets.sh", args: []string{filepath.Join(dir, "secrets")},
 		env: []string{path()}}); got.code != 0 {
 		t.Fatalf("secrets.sh: %s", got.stderr)

@@ -149,9 +149,7 @@ func launch(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	runtime.LockOSThread() // Pdeathsig watches the thread that started the child
 	t.Cleanup(runtime.UnlockOSThread)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	t.Cleanup(func() {
 		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err == nil {
 			_ = cmd.Wait()
@@ -170,15 +168,28 @@ func exitCode(t *testing.T, cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
+// check ends the test on an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must is for what fails only where the test itself is wrong, or the machine is.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 func path() string { return "PATH=" + os.Getenv("PATH") }
 
 // claudeops is the binary that TestMain built.
 func claudeops(t *testing.T) string {
 	t.Helper()
-	binary, err := exec.LookPath("claudeops")
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must(exec.LookPath("claudeops"))
 	return binary
 }
 
@@ -189,10 +200,7 @@ func installed(t *testing.T, pattern string) string {
 	if err != nil || len(matches) == 0 {
 		t.Fatalf("node_modules/%s is missing: run e2e/setup.sh", pattern)
 	}
-	file, err := filepath.Abs(matches[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(filepath.Abs(matches[0]))
 	return file
 }
 
@@ -202,9 +210,15 @@ func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, []byte(text), 0o755))
+}
+
+// fakeCLI writes a program for the Claude CLI's place, and returns its file.
+func fakeCLI(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "claude")
+	writeProgram(t, file, text)
+	return file
 }
 
 // memoryOf reads what a process has in memory that can be written, as root or its user can, and returns whether a text
@@ -212,10 +226,7 @@ func writeProgram(t *testing.T, path, text string) {
 func memoryOf(t *testing.T, pid int) (holds func(text string) bool) {
 	t.Helper()
 	folder := fmt.Sprintf("/proc/%d/", pid)
-	maps, err := os.ReadFile(folder + "maps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := must(os.ReadFile(folder + "maps"))
 	memory, pages := must(os.Open(folder+"mem")), must(os.Open(folder+"pagemap"))
 	defer func() { _, _ = memory.Close(), pages.Close() }()
 	var all [][]byte

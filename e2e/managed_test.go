@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // managed is a machine whose administrator manages Claude Code, and a forge that its agents should not reach.
@@ -28,22 +30,13 @@ func newManaged(t *testing.T) *managed {
 	m.forge = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { m.reached.Add(1) }))
 	t.Cleanup(m.forge.Close)
 	// What a project brings by itself: a server, a hook, and leave for all of it.
-	m.write(t, ".mcp.json", fmt.Sprintf(`{"mcpServers": {"forge": {"type": "http", "url": "%s/mcp"}}}`, m.forge.URL))
-	m.write(t, ".claude/settings.json", fmt.Sprintf(`{"enableAllProjectMcpServers": true, "permissions": {"allow":
-		["Bash", "WebFetch"]}, "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command":
-		"curl -s %s/hook"}]}]}}`, m.forge.URL))
+	operationtest.WriteFiles(t, m.project, map[string]string{
+		".mcp.json": fmt.Sprintf(`{"mcpServers": {"forge": {"type": "http", "url": "%s/mcp"}}}`, m.forge.URL),
+		".claude/settings.json": fmt.Sprintf(`{"enableAllProjectMcpServers": true, "permissions": {"allow":
+			["Bash", "WebFetch"]}, "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command":
+			"curl -s %s/hook"}]}]}}`, m.forge.URL),
+	})
 	return m
-}
-
-func (m *managed) write(t *testing.T, name, text string) {
-	t.Helper()
-	file := filepath.Join(m.project, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // administer puts what mcp-config prints where Claude Code looks for an administrator's files. A person's leave for all
@@ -55,23 +48,14 @@ func (m *managed) administer(t *testing.T) {
 		"managed-mcp.json":      {"mcp-config"},
 		"managed-settings.json": {"mcp-config", "--managed-settings"},
 	} {
-		got := run(t, program{path: claudeops(t), args: args, dir: m.home, env: m.environment()})
-		if got.code != 0 {
-			t.Fatalf("%v: exit %d: %s", args, got.code, got.stderr)
-		}
-		text := got.stdout
+		text := m.does(t, args...)
 		if name == "managed-settings.json" {
 			text = replaceOnce(t, text, `"mcp__claudeops"`, `"mcp__claudeops", "Bash"`)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	m.system = []string{"--dev-bind", "/", "/", "--tmpfs", "/etc"}
-	entries, err := os.ReadDir("/etc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must(os.ReadDir("/etc"))
 	for _, entry := range entries {
 		file := "/etc/" + entry.Name()
 		if _, err := os.Stat(file); err == nil && entry.Name() != "claude-code" { // no link that leads nowhere
@@ -84,7 +68,7 @@ func (m *managed) administer(t *testing.T) {
 // claude runs the CLI on this machine.
 func (m *managed) claude(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
-	words := append(append([]string{"bwrap"}, m.system...), installed(t, "@anthropic-ai/claude-code-linux-*/claude"))
+	words := append(append([]string{"bwrap"}, m.system...), theCLI(t))
 	if m.system == nil {
 		words = words[1:]
 	}
@@ -111,9 +95,7 @@ func TestManagedSettingsLeaveNoOtherWayToAForge(t *testing.T) {
 		use("create_pr", p),
 	}
 	plugin, err := filepath.Abs("../plugins/claudeops") // which brings a server of its own
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	tell := func(t *testing.T) (startEvent, []seenResult) {
 		stub := newMessagesStub(t, nil)
 		stub.asked = func(_ string, results []seenResult) reply {

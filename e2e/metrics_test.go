@@ -34,16 +34,11 @@ func TestPrometheusTakesTheRulesAndWhatIsMeasured(t *testing.T) {
 	var queries strings.Builder
 	queries.WriteString("groups:\n- name: dashboard\n  rules:\n")
 	for i, expr := range dashboardQueries(t) {
-		text, err := json.Marshal(strings.NewReplacer("$job", "claudeops").Replace(expr))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(json.Marshal(strings.NewReplacer("$job", "claudeops").Replace(expr)))
 		fmt.Fprintf(&queries, "  - record: q:%d\n    expr: %s\n", i, text)
 	}
 	file := filepath.Join(t.TempDir(), "queries.yaml")
-	if err := os.WriteFile(file, []byte(queries.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte(queries.String()), 0o600))
 	promtool(t, "", "", "check", "rules", file)
 
 	w := newWorld(t, "2")
@@ -57,16 +52,9 @@ func TestPrometheusTakesTheRulesAndWhatIsMeasured(t *testing.T) {
 
 func dashboardQueries(t *testing.T) (out []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "deploy", "grafana", "claudeops.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var board struct {
+	board := decode[struct {
 		Panels []struct{ Targets []struct{ Expr string } }
-	}
-	if err := json.Unmarshal(text, &board); err != nil {
-		t.Fatal(err)
-	}
+	}](t, readFile(t, "../deploy/grafana/claudeops.json"))
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {
 			out = append(out, target.Expr)
@@ -81,60 +69,56 @@ func dashboardQueries(t *testing.T) (out []string) {
 // fetched returns the answer of an address.
 func fetched(t *testing.T, address, token string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
+	status, text := exchange(t, http.DefaultClient, http.MethodGet, address, "", "Authorization", "Bearer "+token)
+	if status != http.StatusOK {
+		t.Fatalf("%s: %d", address, status)
 	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
+	return text
+}
+
+// exchange makes a request with headers, which are pairs of a name and a value, and returns the answer.
+func exchange(t testing.TB, client *http.Client, method, address, body string, headers ...string) (status int,
+	text string) {
+	t.Helper()
+	r := must(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body)))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
+	answer, err := client.Do(r)
+	check(t, err)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d", address, answer.StatusCode)
-	}
-	return string(body)
+	all, err := io.ReadAll(answer.Body)
+	check(t, err)
+	return answer.StatusCode, string(all)
 }
 
 // Grafana publishes what a dashboard may have as types of TypeScript. Words of its enumerations stand in the file as
 // texts.
 func TestGrafanaTakesTheDashboard(t *testing.T) {
 	t.Parallel()
-	board, err := os.ReadFile(filepath.Join("..", "deploy", "grafana", "claudeops.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	board := readFile(t, "../deploy/grafana/claudeops.json")
 	compiler := installed(t, "typescript/bin/tsc")
 	dir := t.TempDir()
-	if err := os.Symlink(filepath.Dir(filepath.Dir(filepath.Dir(compiler))),
-		filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
-	check := func(board string) outcome {
+	check(t, os.Symlink(filepath.Dir(filepath.Dir(filepath.Dir(compiler))),
+		filepath.Join(dir, "node_modules")))
+	compiled := func(board string) outcome {
 		t.Helper()
 		text := `import type { Dashboard } from '@grafana/schema';
 type Plain<T> = T extends string ? ` + "`${T}`" + ` : T extends number | boolean | null | undefined ? T
   : T extends (infer U)[] ? Plain<U>[] : T extends object ? { [K in keyof T]: Plain<T[K]> } : T;
 export const dashboard: Plain<Dashboard> = ` + strings.TrimSpace(board) + ";\n"
 		file := filepath.Join(dir, "dashboard.ts")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, []byte(text), 0o600))
 		return run(t, program{
 			path: installed(t, "node-linux-*/bin/node"), dir: dir, env: []string{path()}, may: browsing,
 			args: []string{compiler, "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--moduleResolution",
 				"nodenext", "--target", "es2022", file},
 		})
 	}
-	if got := check(string(board)); got.code != 0 {
+	if got := compiled(board); got.code != 0 {
 		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	if got := check(strings.Replace(string(board), `"schemaVersion": 39`, `"schemaVersion": "39"`,
+	if got := compiled(strings.Replace(board, `"schemaVersion": 39`, `"schemaVersion": "39"`,
 		1)); !strings.Contains(got.stdout, "not assignable") {
 		t.Errorf("a wrong dashboard is taken: exit %d\n%s", got.code, got.stdout)
 	}
@@ -146,10 +130,8 @@ func TestRedoclyFindsNothingInTheDescription(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, "2")
 	s := serve(t, w)
-	if err := os.WriteFile(filepath.Join(dir, "openapi.json"),
-		[]byte(fetched(t, s.url+"/openapi.json", w.operatorToken(t))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(dir, "openapi.json"),
+		[]byte(fetched(t, s.url+"/openapi.json", w.operatorToken(t))), 0o600))
 	got := run(t, program{
 		path: installed(t, "node-linux-*/bin/node"), dir: dir,
 		env: []string{path(), "HOME=" + dir, "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true"},
@@ -168,11 +150,7 @@ func TestRedoclyFindsNothingInTheDescription(t *testing.T) {
 // port of the docs is free.
 func TestTheCurlExamplesOfTheDocsWork(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "guides", "rest.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, marked := strings.Cut(string(page), "<!-- run by e2e/metrics_test.go -->\n```sh\n")
+	_, rest, marked := strings.Cut(readFile(t, "../docs/guides/rest.md"), "<!-- run by e2e/metrics_test.go -->\n```sh\n")
 	example, _, ended := strings.Cut(rest, "```\n")
 	if !marked || !ended || strings.Count(example, "curl ") < 6 {
 		t.Fatal("docs/guides/rest.md has no examples to run")

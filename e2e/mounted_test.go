@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // remoteServer is an MCP server over HTTP with one tool. requests counts what reached it.
@@ -66,14 +68,8 @@ func (s *remoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // first event and what the merge said.
 func mergedStart(t *testing.T, w *world, contribution map[string]any) (startEvent, string) {
 	t.Helper()
-	folder := filepath.Join(w.vars["CLAUDEOPS_REPOS_DIR"], "infra/.claude-ops")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	text := encode(t, map[string]any{"mcpServers": contribution})
-	if err := os.WriteFile(filepath.Join(folder, "mcp.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.WriteFiles(t, w.vars["CLAUDEOPS_REPOS_DIR"],
+		map[string]string{"infra/.claude-ops/mcp.json": encode(t, map[string]any{"mcpServers": contribution})})
 	env := w.environment("GITHUB_TOKEN=no-real-token", "ANTHROPIC_API_KEY=no-real-key",
 		"ANTHROPIC_BASE_URL=http://127.0.0.1:9",
 		"CLAUDE_CODE_MAX_RETRIES=0", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")
@@ -83,7 +79,7 @@ func mergedStart(t *testing.T, w *world, contribution map[string]any) (startEven
 		t.Fatalf("mcp-config: exit %d, %v\n%s", merged.code, err, merged.stderr)
 	}
 	got := run(t, program{ // without an account it ends with an error, after its first event
-		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"), dir: t.TempDir(), env: env,
+		path: theCLI(t), dir: t.TempDir(), env: env,
 		args: []string{"-p", "x", "--output-format", "stream-json", "--verbose", "--strict-mcp-config", "--mcp-config", file},
 	})
 	first, _, _ := strings.Cut(got.stdout, "\n")

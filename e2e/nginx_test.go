@@ -29,46 +29,49 @@ import (
 	"time"
 )
 
-// publicName is the name that certificates of the tests are for, beside 127.0.0.1. No name server knows it.
+// publicName is the name that the certificates of proxies are for, beside 127.0.0.1. No name server knows it.
 const publicName = "ops.example.org"
 
-// nginx is a real one with TLS in front of a server.
-type nginx struct {
+// proxying is a program with TLS in front of a server.
+type proxying struct {
 	port    int
-	folder  string // its configuration, log and temporary files
+	folder  string // its configuration, certificates, logs and temporary files
 	running *exec.Cmd
 }
 
-// certificate writes a certificate for publicName and 127.0.0.1 and its key, and returns the two files. It is
-// self-signed, so a client needs the file.
-func certificate(t *testing.T, folder string) (chain, key string) {
+// address is that of a path there.
+func (p *proxying) address(path string) string {
+	return fmt.Sprintf("https://127.0.0.1:%d%s", p.port, path)
+}
+
+// log returns the text of one of its logs.
+func (p *proxying) log(t *testing.T, name string) string {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return readFile(t, filepath.Join(p.folder, name))
+}
+
+// nginx is a real one.
+type nginx struct{ proxying }
+
+// certificate writes a certificate for names and 127.0.0.1 and its key, and returns the two files. It is self-signed,
+// so a client needs the file.
+func certificate(t *testing.T, folder string, names ...string) (chain, key string) {
+	t.Helper()
+	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	subject := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: publicName}, DNSNames: []string{publicName},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	signed, err := x509.CreateCertificate(rand.Reader, subject, subject, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signed := must(x509.CreateCertificate(rand.Reader, subject, subject, &private.PublicKey, private))
+	secret := must(x509.MarshalPKCS8PrivateKey(private))
 	chain, key = filepath.Join(folder, "chain.pem"), filepath.Join(folder, "key.pem")
 	for file, block := range map[string]*pem.Block{chain: {Type: "CERTIFICATE", Bytes: signed},
 		key: {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
 	}
 	return chain, key
 }
@@ -76,8 +79,8 @@ func certificate(t *testing.T, folder string) (chain, key string) {
 // newNginx configures one: server is the part of its `server` block beside address and certificate. It is not started.
 func newNginx(t *testing.T, listen, server string) *nginx {
 	t.Helper()
-	n := &nginx{port: freePort(t), folder: t.TempDir()}
-	chain, key := certificate(t, n.folder)
+	n := &nginx{proxying{port: freePort(t), folder: t.TempDir()}}
+	chain, key := certificate(t, n.folder, publicName)
 	var b strings.Builder
 	if os.Geteuid() == 0 {
 		b.WriteString("user root root;\n") // another user could not enter the folder
@@ -90,9 +93,7 @@ func newNginx(t *testing.T, listen, server string) *nginx {
 	}
 	fmt.Fprintf(&b, "server {\nlisten 127.0.0.1:%d %s;\nssl_certificate %s;\nssl_certificate_key %s;\n%s\n}\n}\n", n.port,
 		listen, chain, key, server)
-	if err := os.WriteFile(filepath.Join(n.folder, "nginx.conf"), []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(n.folder, "nginx.conf"), []byte(b.String()), 0o600))
 	return n
 }
 
@@ -106,11 +107,6 @@ func behindNginx(listen, settings string) func(*testing.T, string) front {
 
 // authority returns the file of the certificate that a client needs.
 func (n *nginx) authority() string { return filepath.Join(n.folder, "chain.pem") }
-
-// address is that of a path there.
-func (n *nginx) address(path string) string {
-	return "https://127.0.0.1:" + strconv.Itoa(n.port) + path
-}
 
 // start starts it, and waits until it answers.
 func (n *nginx) start(t *testing.T) {
@@ -139,22 +135,10 @@ func answersTLS(port int) bool {
 // stop ends it, with all connections through it.
 func (n *nginx) stop(t *testing.T) {
 	t.Helper()
-	if err := n.running.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check(t, n.running.Process.Signal(syscall.SIGTERM))
 	if err := n.running.Wait(); err != nil {
 		t.Fatalf("nginx: %v", err)
 	}
-}
-
-// log returns the text of one of its logs.
-func (n *nginx) log(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(n.folder, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // patientProgram is one that runs as long as a test with several clients takes on a busy machine.
@@ -163,36 +147,26 @@ func patientProgram(path, dir string, args ...string) program {
 	return program{path: path, args: args, dir: dir, env: []string{"PATH=" + os.Getenv("PATH")}, may: longest}
 }
 
-// caddy is a real one in front of a server, which makes its certificate itself.
-type caddy struct {
-	port    int
-	folder  string // its configuration, certificates and log
-	running *exec.Cmd
-}
+// caddy is a real one, which makes its certificate itself.
+type caddy struct{ proxying }
 
 // behindCaddy makes one whose site says, beside its certificate, what settings say; SERVER there is the server's
 // address.
 func behindCaddy(settings string) func(*testing.T, string) front {
 	return func(t *testing.T, server string) front {
 		t.Helper()
-		c := &caddy{port: freePort(t), folder: t.TempDir()}
+		c := &caddy{proxying{port: freePort(t), folder: t.TempDir()}}
 		// what a test needs beside it: no other ports, and nothing outside of the folder
 		text := fmt.Sprintf("{\nadmin off\nauto_https disable_redirects\nskip_install_trust\nstorage file_system %[1]s\n"+
 			"log {\noutput file %[1]s/error.log\n}\n}\nhttps://127.0.0.1:%[2]d {\nbind 127.0.0.1\ntls internal\n%[3]s\n}\n",
 			c.folder, c.port, strings.ReplaceAll(settings, "SERVER", server))
-		if err := os.WriteFile(filepath.Join(c.folder, "Caddyfile"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(c.folder, "Caddyfile"), []byte(text), 0o600))
 		return c
 	}
 }
 
 func (c *caddy) authority() string {
 	return filepath.Join(c.folder, "pki", "authorities", "local", "root.crt")
-}
-
-func (c *caddy) address(path string) string {
-	return "https://127.0.0.1:" + strconv.Itoa(c.port) + path
 }
 
 func (c *caddy) start(t *testing.T) {
@@ -212,19 +186,8 @@ func (c *caddy) start(t *testing.T) {
 // stop kills it: told to end, it waits for its connections.
 func (c *caddy) stop(t *testing.T) {
 	t.Helper()
-	if err := c.running.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.running.Process.Kill())
 	_ = c.running.Wait() // it was killed
-}
-
-func (c *caddy) log(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(c.folder, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // nginxDefaults is all that nginx needs to be told.
@@ -261,20 +224,14 @@ type addressed struct {
 
 func (e *elsewhere) begins(t *testing.T) *addressed {
 	t.Helper()
-	authority, err := os.ReadFile(e.front.authority())
-	if err != nil {
-		t.Fatal(err)
-	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(authority)
+	pool.AppendCertsFromPEM([]byte(readFile(t, e.front.authority())))
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	a := &addressed{elsewhere: e, http: &http.Client{Transport: transport}}
 	answer, err := a.post(t.Context(), initialize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	if a.session = answer.Header.Get("Mcp-Session-Id"); a.session == "" {
 		t.Fatalf("initialize: %s", answer.Status)
@@ -307,14 +264,10 @@ func (a *addressed) request(ctx context.Context, method, message, event string) 
 func (a *addressed) result(t *testing.T, message string) answer {
 	t.Helper()
 	response, err := a.post(t.Context(), message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return resultIn(t, string(text))
 }
 
@@ -347,12 +300,7 @@ func TestACreationWhoseConnectionIsCutBecomesOnePullRequest(t *testing.T) {
 
 func cutCreations(t *testing.T, proxy func(*testing.T, string) front) {
 	t.Helper()
-	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte("version: 1\ncaps:\n  open_prs: 50\n  creations_per_hour: 100\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	e := newElsewhereBehind(t, proxy, "CLAUDEOPS_POLICY="+policy)
+	e := newElsewhereBehind(t, proxy, policyOf(t, "caps: {open_prs: 50, creations_per_hour: 100}\n"))
 	a := e.begins(t)
 	const rounds = 12
 	reused := 0
@@ -411,9 +359,7 @@ func TestAnAnswerIsAskedForAgainBehindNginx(t *testing.T) {
 	_, release := localForge{}.hold(t, e.world)
 	ctx, cut := context.WithCancel(t.Context())
 	response, err := a.post(ctx, progressing(createPR(t, quieterDisk())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	lines, event := bufio.NewReader(response.Body), ""
 	for line := ""; !strings.Contains(line, "writing the branch"); {
 		if line, err = lines.ReadString('\n'); err != nil {
@@ -427,14 +373,10 @@ func TestAnAnswerIsAskedForAgainBehindNginx(t *testing.T) {
 	_ = response.Body.Close()
 	release()
 	rest, err := a.request(t.Context(), http.MethodGet, "", event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = rest.Body.Close() }()
 	text, err := io.ReadAll(rest.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	assertOpened(t, resultIn(t, string(text)), quieterDisk())
 	e.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
@@ -469,13 +411,9 @@ func TestStreamsThatSayNothingLiveThroughProxies(t *testing.T) {
 		a := e.begins(t)
 		_, release := localForge{}.hold(t, e.world)
 		general, err := a.request(t.Context(), http.MethodGet, "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		call, err := a.post(t.Context(), progressing(createPR(t, quieterDisk())))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		all.Go(func() { // both proxies at once: it takes the time between two comments
 			defer func() { _, _ = general.Body.Close(), call.Body.Close() }()
 			lines := bufio.NewReader(call.Body)

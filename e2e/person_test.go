@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -148,19 +147,9 @@ func (d *dashboard) busy(policy string) {
 
 // The table of what they cost is docs/reference/dashboard-acts.md. UPDATE_GOLDEN=1 writes it.
 func TestAPersonsQuestionsAndActs(t *testing.T) {
-	agent := filepath.Join(t.TempDir(), "claude")
-	writeProgram(t, agent, waitingAgent)
-	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte("version: 1\ncaps: {open_prs: 100, creations_per_hour: 100}\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy = "CLAUDEOPS_POLICY=" + policy
-	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent, "CLAUDEOPS_TOOLSETS=pr,scripts",
+	policy := policyOf(t, "caps: {open_prs: 100, creations_per_hour: 100}\n")
+	root := must(filepath.Abs(".."))
+	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+fakeCLI(t, waitingAgent), "CLAUDEOPS_TOOLSETS=pr,scripts",
 		fmt.Sprintf(`CLAUDEOPS_SCRIPTS={"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root), policy)
 	d.busy(policy)
 	operator := d.token

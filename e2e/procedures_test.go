@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // procedure is a skill as it is at a time of its life. All three descriptions are different, so that what a client
@@ -39,24 +40,8 @@ func TestTheLifeOfAProcedure(t *testing.T) {
 		"work/.git/HEAD":   "ref: refs/heads/main\n", "work/.git/config": "[core]\n\trepositoryformatversion = 0\n",
 		"work/.git/objects/.keep": "", "work/.git/refs/.keep": "",
 	})
-	git := func(folder string, args ...string) {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "git", args...)
-		cmd.Dir = filepath.Join(w.home, folder)
-		cmd.Env = append(w.environment(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a",
-			"GIT_COMMITTER_EMAIL=a@example.org")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
-	say := func(folder string, args ...string) string {
-		t.Helper()
-		got := run(t, program{path: claudeops(t), args: args, dir: filepath.Join(w.home, folder), env: w.environment()})
-		if got.code != 0 {
-			t.Fatalf("claudeops %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
-		}
-		return got.stdout
-	}
+	git := func(folder string, args ...string) { t.Helper(); w.gitIn(t, folder, args...) }
+	say := func(folder string, args ...string) string { t.Helper(); return w.doesIn(t, folder, nil, args...) }
 	const checkout = ".agentpack/repo"
 	git(".agentpack", "clone", "-q", w.repo, "repo")
 	w.project(t, map[string]string{
@@ -75,9 +60,7 @@ func TestTheLifeOfAProcedure(t *testing.T) {
 
 	// It is found to be wrong where it is deployed, and proposed from there.
 	deployed := filepath.Join(w.home, "work", ".claude", "skills", "free-disk", "SKILL.md")
-	if err := os.WriteFile(deployed, []byte(procedure(lifeCorrected)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(deployed, []byte(procedure(lifeCorrected)), 0o600))
 	if out := say("work", "deploy", "explain", deployed, "--line", "3"); !strings.Contains(out,
 		"-> upstream source "+lifeFile+", line 3") {
 		t.Errorf("explain: %s", out)
@@ -148,15 +131,7 @@ func (w *world) bothTell(t *testing.T, codexModel *otherModel, want string) {
 // project writes files below the folder that the server works in.
 func (w *world) project(t *testing.T, files map[string]string) {
 	t.Helper()
-	for name, text := range files {
-		name = filepath.Join(w.home, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	operationtest.WriteFiles(t, w.home, files)
 }
 
 // agentDefinition is a sound agent with one more line.
@@ -207,27 +182,15 @@ func (d *dashboard) amongTheProcedures(about string) {
 func TestClaudeHasTheSkillsOfInstalledPackages(t *testing.T) {
 	w := newWorld(t, "3")
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"] = "packages", "true"
-	for name, text := range map[string]string{
+	w.project(t, map[string]string{
 		"registry/.keep": "", "project/.aam/.keep": "",
 		"source/skills/weigh-disks/SKILL.md": "---\nname: weigh-disks\ndescription: Weigh the disks of the attic " +
 			"host\n---\nWeigh them.\n",
 		"source/prompts/tidy-logs.md": "Tidy the logs.\n",
-	} {
-		name = filepath.Join(w.home, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	packages := func(folder string, args ...string) {
 		t.Helper()
-		got := run(t, program{path: claudeops(t), args: append([]string{"packages"}, args...),
-			dir: filepath.Join(w.home, folder), env: w.environment()})
-		if got.code != 0 {
-			t.Fatalf("packages %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
-		}
+		w.doesIn(t, folder, nil, append([]string{"packages"}, args...)...)
 	}
 	packages("source", "registry", "add", "team", filepath.Join(w.home, "registry"))
 	packages("source", "create", "--name", "@ops/disks")
@@ -248,14 +211,9 @@ func TestClaudeHasTheSkillsOfInstalledPackages(t *testing.T) {
 func (w *world) claudeHas(t *testing.T) (skills, commands []string) {
 	t.Helper()
 	stub := newMessagesStub(t, scripted())
-	got := run(t, program{
-		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
-		args: []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose"},
-		dir:  filepath.Join(w.home, "project"),
-		env: w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
-	})
-	for line := range strings.Lines(got.stdout) {
+	stub.asked = func(string, []seenResult) reply { return say("done") }
+	said := w.looksAfter(t, stub, filepath.Join(w.home, "project"))
+	for line := range strings.Lines(said) {
 		if !strings.Contains(line, `"subtype":"init"`) {
 			continue
 		}
@@ -265,7 +223,7 @@ func (w *world) claudeHas(t *testing.T) (skills, commands []string) {
 		}](t, line)
 		return start.Skills, start.Commands
 	}
-	t.Fatalf("claude: exit %d, and it did not say what it has\n%s%s", got.code, got.stdout, got.stderr)
+	t.Fatalf("it did not say what it has\n%s", said)
 	return nil, nil
 }
 
@@ -278,28 +236,17 @@ func (w *world) sharePackages(t *testing.T) {
 			"host\n---\nWeigh them.\n",
 		"top/prompts/tidy-logs.md": "Tidy the logs.\n",
 	})
-	env := append(w.environment(), "CLAUDEOPS_TIER=3", "CLAUDEOPS_ALLOW_WRITE=true", "CLAUDEOPS_TOOLSETS=packages")
+	more := []string{"CLAUDEOPS_TIER=3", "CLAUDEOPS_ALLOW_WRITE=true", "CLAUDEOPS_TOOLSETS=packages"}
 	packages := func(folder string, args ...string) {
 		t.Helper()
-		got := run(t, program{path: claudeops(t), args: append([]string{"packages"}, args...),
-			dir: filepath.Join(w.home, folder), env: env})
-		if got.code != 0 {
-			t.Fatalf("packages %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
-		}
+		w.doesIn(t, folder, more, append([]string{"packages"}, args...)...)
 	}
 	packages(".", "registry", "add", "team", filepath.Join(w.home, "registry"))
 	for _, one := range []string{"base", "top"} {
 		packages(one, "create", "--name", "@ops/"+one)
 		if one == "top" {
-			name := filepath.Join(w.home, "top/aam.yaml")
-			manifest, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := strings.TrimSuffix(string(manifest), "\n") + "\ndependencies:\n  \"@ops/base\": ^0.1.0\n"
-			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			text := strings.TrimSuffix(readFile(t, filepath.Join(w.home, "top/aam.yaml")), "\n")
+			w.project(t, map[string]string{"top/aam.yaml": text + "\ndependencies:\n  \"@ops/base\": ^0.1.0\n"})
 		}
 		packages(one, "publish")
 	}

@@ -3,14 +3,11 @@
 package e2e
 
 import (
-	"errors"
 	"io"
 	"log"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -48,14 +45,7 @@ func newElsewhereBehind(t *testing.T, proxy func(t *testing.T, server string) fr
 	e := &elsewhere{world: newWorld(t, "1"), client: &world{home: t.TempDir(), vars: map[string]string{}}}
 	server := serve(t, e.world, append(more, "CLAUDEOPS_BASE_PATH=/ops", "CLAUDEOPS_MAX_TIER=2",
 		"CLAUDEOPS_HOSTS="+publicName, "CLAUDEOPS_TRUSTED_PROXIES=127.0.0.1/32")...)
-	made := run(t, program{
-		path: claudeops(t), args: []string{"token", "create", "--agent", "--tier", "2", "--name", "laptop"}, dir: e.home,
-		env: e.environment(),
-	})
-	if made.code != 0 {
-		t.Fatal(made.stderr)
-	}
-	e.secret, e.local = strings.TrimSpace(made.stdout), server.url+"/ops"
+	e.secret, e.local = e.token(t, "--agent", "--tier", "2", "--name", "laptop"), server.url+"/ops"
 	e.front = proxy(t, server.url)
 	e.front.start(t)
 	e.address = e.front.address("/ops")
@@ -92,27 +82,22 @@ func TestAnAgentElsewhereProposesThroughTheClaudeCLI(t *testing.T) {
 	}
 }
 
+// The era without sessions passes the proxy, too; TestTheSDKsInBothEras has both without one.
 func TestAnAgentElsewhereProposesThroughTheInspector(t *testing.T) {
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
-			e, p := newElsewhere(t, "ssl", nginxDefaults), quieterDisk()
-			got := run(t, program{
-				path: installed(t, "node-linux-*/bin/node"), dir: e.client.home, env: e.client.environment(), args: []string{
-					installed(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli", e.address + "/mcp",
-					"--transport", "http",
-					"--header", "Authorization: Bearer " + e.secret, "--protocol-era", era, "--format", "json", "-q", "--method",
-					"tools/call",
-					"--tool-name", "create_pr", "--tool-args-json", encode(t, p),
-				},
-			})
-			if got.code != 0 {
-				t.Fatalf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
-			}
-			result := decode[struct{ Result toolResult }](t, got.stdout).Result
-			assertOpened(t, decode[answer](t, string(result.Structured)), p)
-			e.assertProposed(t, quieterDiskBranch, p)
-		})
+	e, p := newElsewhere(t, "ssl", nginxDefaults), quieterDisk()
+	got := run(t, program{
+		path: installed(t, "node-linux-*/bin/node"), dir: e.client.home, env: e.client.environment(), args: []string{
+			installed(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli", e.address + "/mcp",
+			"--transport", "http", "--header", "Authorization: Bearer " + e.secret, "--protocol-era", "modern",
+			"--format", "json", "-q", "--method", "tools/call", "--tool-name", "create_pr", "--tool-args-json", encode(t, p),
+		},
+	})
+	if got.code != 0 {
+		t.Fatalf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
+	result := decode[struct{ Result toolResult }](t, got.stdout).Result
+	assertOpened(t, decode[answer](t, string(result.Structured)), p)
+	e.assertProposed(t, quieterDiskBranch, p)
 }
 
 // Codex and Gemini propose with what mcp-config prints for them.
@@ -120,18 +105,9 @@ func TestOtherClientsProposeByAddress(t *testing.T) {
 	for _, c := range []client{codex(), gemini()} {
 		t.Run(c.name, func(t *testing.T) {
 			e, p := newElsewhere(t, "ssl", nginxDefaults), quieterDisk()
-			home, plays := t.TempDir(), newOtherModel(t, scripted(use("create_pr", p)))
-			file := filepath.Join(home, c.file)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
-				os.WriteFile(file, []byte(c.around(e.printed(t, e.local, "--client", c.name), plays.URL)), 0o600)); err != nil {
-				t.Fatal(err)
-			}
-			got := run(t, program{
-				path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(),
-				env: e.client.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true",
-					"GOOGLE_GEMINI_BASE_URL="+plays.URL),
-			})
-			if _, results := plays.told(); len(results) == 0 || !strings.Contains(results[0].text, `"number":1`) {
+			_, results, got := c.converse(t, e.client, e.printed(t, e.local, "--client", c.name),
+				scripted(use("create_pr", p)))
+			if len(results) == 0 || !strings.Contains(results[0].text, `"number":1`) {
 				t.Errorf("results %+v (exit %d): %s%s", results, got.code, got.stdout, got.stderr)
 			}
 			e.assertProposed(t, quieterDiskBranch, p)
@@ -146,10 +122,7 @@ func TestOtherClientsProposeByAddress(t *testing.T) {
 func TestTheConformanceSuiteByAddress(t *testing.T) {
 	e, node := newElsewhere(t, "ssl", nginxDefaults), installed(t, "node-linux-*/bin/node")
 	suite := installed(t, "@modelcontextprotocol/conformance/dist/index.js")
-	at, err := url.Parse(e.local)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must(url.Parse(e.local))
 	// the suite shows no token by itself
 	showing := httptest.NewServer(&httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {

@@ -14,70 +14,6 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// The real CLI calls a script of the operator as a tool, on this repository.
-func TestClaudeCallsAScript(t *testing.T) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorld(t, "2")
-	w.vars["CLAUDEOPS_TOOLSETS"] = "pr,scripts"
-	w.vars["CLAUDEOPS_SCRIPTS"] = fmt.Sprintf(`{"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root)
-	c := agent{world: w, allow: []string{"mcp__claudeops__git_search"}}.converse(t,
-		scripted(use("git_search", map[string]any{"pattern": "TestClaudeCallsAScript", "path": "e2e"})))
-	if !slices.Contains(c.start.Tools, "mcp__claudeops__git_search") {
-		t.Errorf("tools %v", c.start.Tools)
-	}
-	if len(c.results) != 1 || c.results[0].isError || !strings.Contains(c.results[0].text, "e2e/scripts_test.go:") ||
-		!strings.Contains(c.results[0].text, `"exitCode":0`) {
-		t.Errorf("%+v", c.results)
-	}
-}
-
-// With the boundary of the settings a script reaches neither the records nor local repositories nor the server's
-// processes, and everything else as before.
-func TestAScriptWithABoundaryDoesNotReachWhatIsOurs(t *testing.T) {
-	w := newWorld(t, "2")
-	w.vars["CLAUDEOPS_TOOLSETS"] = "scripts"
-	project := t.TempDir()
-	state, root := w.vars["CLAUDEOPS_STATE_DIR"], w.vars["CLAUDEOPS_LOCAL_ROOT"]
-	operationtest.WriteFiles(t, state, map[string]string{"secret": "found the records\n"})
-	operationtest.WriteFiles(t, project, map[string]string{"scripts/Agent/reach.sh": "#!/bin/sh\n# @noparams\n" +
-		"cat " + state + "/secret\necho x > " + state + "/planted && echo planted in the records\n" +
-		"git --git-dir=" + w.repo + " update-ref refs/heads/planted main && echo planted in a repository\nls " + root +
-		" >/dev/null && echo listed repositories\n" +
-		"ln -s " + state +
-		" link; cat link/secret\nparent=$PPID; while [ \"$parent\" -gt 1 ]; do cat /proc/$parent/environ >/dev/null 2>&1 " +
-		"&& echo looked into $parent; parent=$(awk '/^PPid/ {print $2}' /proc/$parent/status); done\n" +
-		"echo kept > kept; cat kept; echo ${TMPDIR:-/tmp} | head -c 1; cat /etc/hostname >/dev/null && echo hosts; echo > " +
-		"/dev/null && echo null\n"})
-	reach := func(boundary string) string {
-		t.Helper()
-		w.vars["CLAUDEOPS_SCRIPTS"] = `{"boundary": "` + boundary + `"}`
-		got := run(t, program{path: claudeops(t), args: []string{"scripts", "run", "reach"}, dir: project,
-			env: w.environment()})
-		if got.code != 0 {
-			t.Fatalf("%s: exit %d\n%s%s", boundary, got.code, got.stdout, got.stderr)
-		}
-		return got.stdout
-	}
-	open := reach("none")
-	for _, said := range []string{"found the records", "planted in the records", "planted in a repository",
-		"listed repositories"} {
-		if !strings.Contains(open, said) {
-			t.Errorf("without a boundary the attack %q does not work, so that the test shows nothing:\n%s", said, open)
-		}
-	}
-	w.git(t, "", "update-ref", "-d", "refs/heads/planted")
-	held := reach("landlock")
-	if held != "kept\n/hosts\nnull\n" {
-		t.Errorf("with the boundary the script says:\n%s", held)
-	}
-	if got := w.git(t, "", "for-each-ref", "refs/heads/planted"); got != "" {
-		t.Errorf("a script wrote to a repository: %s", got)
-	}
-}
-
 // A server that is killed in the middle of a script leaves nothing of it running, daemons in sessions of their own
 // included. The record has the run: it was written before the script started.
 func TestNothingOfAScriptOutlivesAKilledServer(t *testing.T) {
@@ -95,13 +31,10 @@ func TestNothingOfAScriptOutlivesAKilledServer(t *testing.T) {
 	s.in(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"long","arguments":{}}}`)
 	until(t, "the script and its daemons run",
 		func() bool { _, err := os.Stat(ready); return err == nil && len(withWord(nap)) >= 3 })
-	if err := s.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, s.cmd.Process.Kill())
 	until(t, "nothing is left", func() bool { return len(withWord(nap)) == 0 })
-	got := run(t, program{path: claudeops(t), args: []string{"scripts", "runs"}, dir: project, env: w.environment()})
-	if got.code != 0 || !strings.Contains(got.stdout, "long") {
-		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	if runs := w.doesIn(t, project, nil, "scripts", "runs"); !strings.Contains(runs, "long") {
+		t.Error(runs)
 	}
 }
 
@@ -130,11 +63,7 @@ func until(t *testing.T, what string, holds func() bool) {
 // docsBlocks are the blocks of code in a section of a page of the docs, in their order.
 func docsBlocks(t *testing.T, page, section string) (blocks []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(text), "\n## "+section+"\n")
+	_, rest, found := strings.Cut(readFile(t, filepath.Join("..", "docs", page)), "\n## "+section+"\n")
 	if !found {
 		t.Fatalf("docs/%s has no section %s", page, section)
 	}
@@ -149,7 +78,8 @@ func docsBlocks(t *testing.T, page, section string) (blocks []string) {
 }
 
 // The docs' story of a check that is a script: tier 1 calls it, it fails, and tier 2 proposes. Each file, setting and
-// answer is taken from the page, word for word.
+// answer is taken from the page, word for word. The agent has the toolsets that the operator names, over the folder
+// that the session was started in; assertViews holds that it has no tool of others.
 func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	blocks := docsBlocks(t, "guides/scripts.md", "A check that is a script")
 	if len(blocks) != 6 {
@@ -203,7 +133,8 @@ func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	env := append(o.environment(stub.URL), "PATH="+bin+":"+os.Getenv("PATH"))
 	got := run(t, program{path: claudeops(t), args: append(words[1:], "--json"), dir: project, env: env})
 	ran := decode[sessions](t, got.stdout).Sessions
-	if got.code != 0 || len(ran) != 2 || ran[1].Counts.Opened != 1 {
+	if got.code != 0 || len(ran) != 2 || ran[1].Counts.Opened != 1 || !slices.Equal(ran[0].Toolsets,
+		[]string{"pr", "scripts"}) {
 		t.Fatalf("exit %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 	if told["answer"]+"\n" != answer {
@@ -218,16 +149,14 @@ func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 		t.Errorf("branches %v", branches)
 	}
 	o.vars["CLAUDEOPS_TOOLSETS"] = "pr,scripts"
-	listed := run(t, program{path: claudeops(t), args: []string{"audit", "list"}, dir: project, env: env})
+	listed := o.does(t, "audit", "list")
 	for _, sentence := range []string{"an agent's session used check_disk\n",
 		`an agent's session proposed #1 "Free /data before handing over" in demo/home-cluster` + "\n"} {
-		if !strings.Contains(listed.stdout, sentence) {
-			t.Errorf("the audit does not say %q\n%s%s", sentence, listed.stdout, listed.stderr)
+		if !strings.Contains(listed, sentence) {
+			t.Errorf("the audit does not say %q\n%s", sentence, listed)
 		}
 	}
-	runs := run(t, program{path: claudeops(t), args: []string{"scripts", "runs"}, dir: project,
-		env: append(env, o.variables()...)})
-	if !strings.Contains(runs.stdout, "check_disk") {
-		t.Errorf("the runs are\n%s%s", runs.stdout, runs.stderr)
+	if runs := o.doesIn(t, project, nil, "scripts", "runs"); !strings.Contains(runs, "check_disk") {
+		t.Errorf("the runs are\n%s", runs)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -15,10 +14,7 @@ import (
 func TestTheSDKsInBothEras(t *testing.T) {
 	w := newWorld(t, "2")
 	server := serve(t, w, "CLAUDEOPS_MAX_TIER=2")
-	made := run(t, program{
-		path: claudeops(t), args: []string{"token", "create", "--agent", "--tier", "2", "--name", "sdks"},
-		dir: w.home, env: w.environment(),
-	})
+	secret := w.token(t, "--agent", "--tier", "2", "--name", "sdks")
 	client := filepath.Join(t.TempDir(), "sdks")
 	if got := run(t, program{path: "go", args: []string{"build", "-o", client, "."}, dir: must(filepath.Abs("sdks")),
 		env: os.Environ()}); got.code != 0 {
@@ -33,7 +29,7 @@ func TestTheSDKsInBothEras(t *testing.T) {
 			t.Run(sdk+", "+era, func(t *testing.T) {
 				got := run(t, program{path: command[0], dir: w.home,
 					args: append(slices.Clone(command[1:]), era, server.url+"/mcp"),
-					env:  []string{path(), "CLAUDEOPS_AGENT_TOKEN=" + strings.TrimSpace(made.stdout)}})
+					env:  []string{path(), "CLAUDEOPS_AGENT_TOKEN=" + secret}})
 				if got.code != 0 {
 					t.Errorf("exit %d: %s", got.code, got.stderr)
 				}

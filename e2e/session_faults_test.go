@@ -190,10 +190,7 @@ func sessionWithoutState(t *testing.T, r *rig) {
 func (r *rig) fill(t *testing.T) (free func()) {
 	t.Helper()
 	name := r.inside(t, "/state/filling")
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600))
 	defer func() { _ = file.Close() }()
 	for chunk := make([]byte, 4096); ; {
 		if _, err := file.Write(chunk); errors.Is(err, syscall.ENOSPC) {
@@ -271,9 +268,7 @@ func (r *rig) end(t *testing.T, u underway) told {
 // signal sends a signal to the supervisor.
 func (r *rig) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(r.one(t, "/app/claudeops run"), s); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Kill(r.one(t, "/app/claudeops run"), s))
 }
 
 // reached waits until something has happened in a session, which must not end before.
@@ -369,22 +364,15 @@ func sessionEndedWhileItProposes(t *testing.T, r *rig) {
 // death may leave a branch until the same is proposed again.
 func (r *rig) assertSettles(t *testing.T, cut bool) {
 	t.Helper()
-	if got := r.exec(t, nil, "/app/claudeops", "pr", "resume"); got.code != 0 {
-		t.Errorf("pr resume: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	r.does(t, "pr", "resume")
 	branches, prs := r.branches(t), r.opened(t, r.container)
 	late := cut && prs == 0 && len(branches) == 1
 	if len(branches) != prs && !late || prs > 1 {
 		t.Errorf("after pr resume there are branches %v and %d pull requests", branches, prs)
 	}
 	file := filepath.Join(r.world.vars["CLAUDEOPS_REPOS_DIR"], "again.json")
-	if err := os.WriteFile(file, []byte(encode(t, r.proposal())), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got := r.exec(t, nil, "/app/claudeops", "pr", "create", "--tier", "2", "--from",
-		"/repos/again.json"); got.code != 0 {
-		t.Errorf("the same again: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	check(t, os.WriteFile(file, []byte(encode(t, r.proposal())), 0o644))
+	r.does(t, "pr", "create", "--tier", "2", "--from", "/repos/again.json") // the same again
 	if prs := r.opened(t, r.container); prs != 1 {
 		t.Errorf("there are %d pull requests in the end, want one", prs)
 	}
@@ -466,14 +454,10 @@ cat /repos/pipe
 func sessionLooksForTokens(t *testing.T, r *rig) {
 	repos := r.world.vars["CLAUDEOPS_REPOS_DIR"]
 	for name, text := range map[string]string{"look.sh": lookScript, "note": "a note\n"} {
-		if err := os.WriteFile(filepath.Join(repos, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(repos, name), []byte(text), 0o644))
 	}
 	pipe := filepath.Join(repos, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Mkfifo(pipe, 0o644))
 	r.env["GITHUB_TOKEN"], r.env["GITHUB_TOKEN_FILE"] = forgeToken, ""
 	r.env["CLAUDEOPS_AGENT_TOOLS"] = "Bash(cat *),Bash(sh /repos/look.sh)"
 	permitted := []reply{bash("cat /repos/note"), bash("sh /repos/look.sh")}
@@ -534,9 +518,7 @@ func (r *rig) whileReading(t *testing.T, u underway, pipe string) {
 		opened.open()
 	}()
 	u.reached(t, opened.closed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	pids := r.running("")
 	if len(pids) < 5 { // run, the CLI, its server, the script, cat
 		t.Errorf("only %d processes run", len(pids))

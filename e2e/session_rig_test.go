@@ -146,16 +146,10 @@ type attempt struct {
 // audited returns the proposals that the audit has, oldest first, and holds that it verifies.
 func (r *rig) audited(t *testing.T) []attempt {
 	t.Helper()
-	if got := r.exec(t, nil, "/app/claudeops", "audit", "verify"); got.code != 0 {
-		t.Errorf("audit verify: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
-	got := r.exec(t, nil, "/app/claudeops", "audit", "list", "--json")
-	if got.code != 0 {
-		t.Fatalf("audit list: exit %d\n%s", got.code, got.stderr)
-	}
+	r.does(t, "audit", "verify")
 	all := decode[struct {
 		Items []attempt `json:"items"`
-	}](t, got.stdout).Items
+	}](t, r.does(t, "audit", "list", "--json")).Items
 	all = slices.DeleteFunc(all, func(a attempt) bool { return a.Action != "create_pr" })
 	slices.Reverse(all)
 	return all
@@ -241,11 +235,7 @@ func (localForge) repo() (string, string)     { return "demo", "home-cluster" }
 
 func (localForge) review(t *testing.T, c *container, comment string) {
 	t.Helper()
-	got := c.exec(t, nil, "/app/claudeops", "review", "request-changes", "1", "--repo", "demo/home-cluster", "--comment",
-		comment)
-	if got.code != 0 {
-		t.Fatalf("review: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	c.does(t, "review", "request-changes", "1", "--repo", "demo/home-cluster", "--comment", comment)
 }
 
 func (localForge) opened(t *testing.T, c *container) int {
@@ -257,15 +247,10 @@ func (localForge) opened(t *testing.T, c *container) int {
 // its files by then, and is known to be worked on.
 func (localForge) hold(t *testing.T, w *world) (writing func(underway), write func()) {
 	t.Helper()
-	folder, err := os.Open(w.repo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must(os.Open(w.repo))
 	write = sync.OnceFunc(func() { _ = folder.Close() })
 	t.Cleanup(write)
-	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
 	return func(u underway) {
 		for !w.isWorkedOn(t) {
 			u.assertNotDone(t)
@@ -280,23 +265,15 @@ func (w *world) isWorkedOn(t *testing.T) bool {
 	if _, err := os.Stat(filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "claudeops.db")); err != nil {
 		return false
 	}
-	got := run(t, program{path: claudeops(t), args: []string{"pr", "resume", "--json"}, dir: w.home, env: w.environment()})
-	if got.code != 0 {
-		t.Fatalf("pr resume: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
-	return strings.Contains(got.stdout, `"live": true`)
+	return strings.Contains(w.does(t, "pr", "resume", "--json"), `"live": true`)
 }
 
 // listed returns the list that the command line prints.
 func listed(t *testing.T, c *container, owner, name string) []any {
 	t.Helper()
-	got := c.exec(t, nil, "/app/claudeops", "pr", "list", "--repo", owner+"/"+name, "--json")
-	if got.code != 0 {
-		t.Fatalf("pr list: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
 	return decode[struct {
 		PRs []any `json:"items"`
-	}](t, got.stdout).PRs
+	}](t, c.does(t, "pr", "list", "--repo", owner+"/"+name, "--json")).PRs
 }
 
 // giteaForge is the fake Gitea on the loopback interface that the container shares. The server's token there is that of
@@ -382,8 +359,6 @@ func (g giteaForge) assertProposed(t *testing.T, branch string, p proposal) {
 func writeSecrets(t *testing.T, folder string, values map[string]string) {
 	t.Helper()
 	for name, value := range values {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(value+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(folder, name), []byte(value+"\n"), 0o644))
 	}
 }

@@ -88,7 +88,7 @@ func newOperator(t *testing.T) operator {
 	o := operator{newWorld(t, "1"), t.TempDir()}
 	o.vars["CLAUDEOPS_MAX_TIER"] = "2"
 	o.vars["CLAUDEOPS_DEFAULT_PROVIDER"] = "local"
-	o.vars["CLAUDEOPS_CLAUDE_BIN"] = installed(t, "@anthropic-ai/claude-code-linux-*/claude")
+	o.vars["CLAUDEOPS_CLAUDE_BIN"] = theCLI(t)
 	o.vars["GITHUB_TOKEN"] = forgeToken
 	o.vars["CLAUDEOPS_MARK_KEY"] = strings.Repeat("0123456789abcdef", 4)
 	o.vars["CLAUDEOPS_WEBHOOK_SECRET"] = webhookSecret
@@ -181,9 +181,7 @@ func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 	if agents != 1 {
 		t.Errorf("%d agents run, want one", agents)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Process.Signal(syscall.SIGTERM))
 	code := exitCode(t, cmd)
 	release.open()
 	var got sessions
@@ -259,31 +257,6 @@ func carrying(entry string) []int {
 		}
 	}
 	return out
-}
-
-// The agent of a session has the toolsets that the operator names, over the folder that the session was started in.
-// assertViews holds that it has no tool of others.
-func TestAnAgentCallsToolsOfTheToolsetsThatItsSessionGets(t *testing.T) {
-	o := newOperator(t)
-	project := t.TempDir()
-	agents := filepath.Join(project, ".fractary", "agents")
-	if err := os.MkdirAll(agents, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(agents, "reviewer.yaml"), []byte(agentDefinition("reviewer", "1.2.3", "")),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
-	stub := newSessionStub(t, scriptedSession(use("fractary_forge_agent_list", map[string]any{"source": "local"})))
-	got := run(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1", "--session-toolsets",
-		"pr,definitions"}, dir: project, env: o.environment(stub.URL)})
-	s := decode[sessions](t, got.stdout).Sessions
-	if got.code != 0 || len(s) != 1 || s[0].State != "succeeded" || strings.Join(s[0].Toolsets, ",") != "pr,definitions" {
-		t.Fatalf("exit %d: %s%s", got.code, got.stdout, got.stderr)
-	}
-	if seen := strings.ReplaceAll(stub.seen(t).everything(), `\`, ""); !strings.Contains(seen, `"version":"1.2.3"`) {
-		t.Errorf("the agent did not see the version: %.3000s", seen)
-	}
 }
 
 // handoffFile is where the first message lets an agent write its handoff.
@@ -479,9 +452,5 @@ func (o operator) assertDisk(t *testing.T, branch, line string) {
 // review performs a person's action on the first pull request.
 func (o operator) review(t *testing.T, verb string, more ...string) {
 	t.Helper()
-	args := append([]string{"review", verb, "1", "--repo", "demo/home-cluster"}, more...)
-	got := run(t, program{path: claudeops(t), args: args, dir: t.TempDir(), env: o.world.environment()})
-	if got.code != 0 {
-		t.Fatalf("review %s: exit %d: %s%s", verb, got.code, got.stdout, got.stderr)
-	}
+	o.does(t, append([]string{"review", verb, "1", "--repo", "demo/home-cluster"}, more...)...)
 }

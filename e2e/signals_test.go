@@ -34,14 +34,8 @@ func newTalk(t *testing.T, dir string, env []string) talk {
 // talkTo starts a server whose lines may be long.
 func talkTo(t *testing.T, cmd *exec.Cmd) talk {
 	t.Helper()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must(cmd.StdinPipe())
+	out := must(cmd.StdoutPipe())
 	launch(t, cmd)
 	write := func(line string) {
 		if _, err := fmt.Fprintln(in, line); err != nil {
@@ -165,20 +159,6 @@ func TestOneShotAnswersEverythingAndExits(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestOneShotProposalIsNotCutShort(t *testing.T) {
-	w, p := newWorld(t, "2"), quieterDisk()
-	got := run(t, program{
-		path: claudeops(t), args: []string{"mcp-server"}, dir: w.home, env: w.environment(),
-		stdin: strings.NewReader(initialize + "\n" + initialized + "\n" + createPR(t, p) + "\n"),
-	})
-	if got.code != 0 {
-		t.Fatalf("exit %d: %s", got.code, got.stderr)
-	}
-	messages := assertPure(t, got.stdout, []int{1, 2})
-	assertOpened(t, decode[answer](t, string(decode[toolResult](t, string(messages[1].Result)).Structured)), p)
-	w.assertProposed(t, quieterDiskBranch, p)
 }
 
 // assertPure holds that stdout is one JSON-RPC response per line, with these ids in this order, and nothing else.

@@ -5,7 +5,6 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,32 +28,21 @@ func newCompany(t *testing.T) *company {
 	t.Helper()
 	ops := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
 	c := &company{issuer: fmt.Sprintf("http://127.0.0.1:%d", freePort(t))}
-	script, err := filepath.Abs("testdata/oidc-provider.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must(filepath.Abs("testdata/oidc-provider.mjs"))
 	cmd := command(t, program{
 		path: installed(t, "node-linux-*/bin/node"), dir: t.TempDir(), env: []string{path()}, may: browsing,
 		args: []string{script, filepath.Dir(installed(t, "oidc-provider/package.json")),
 			c.issuer[strings.LastIndexByte(c.issuer, ':')+1:], ops},
 	})
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(cmd.StdoutPipe())
 	launch(t, cmd)
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("the provider said %q, %v", line, err)
 	}
-	rules := filepath.Join(t.TempDir(), "policy.yaml")
-	const text = "version: 1\nroles:\n  viewer: [{provider: company, group: viewers}]\n  reviewer: [{provider: company, " +
-		"group: reviewers}]\n" +
-		"  operator: [{provider: company, group: operators}]\n"
-	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	rules := policyOf(t, "roles:\n  viewer: [{provider: company, group: viewers}]\n"+
+		"  reviewer: [{provider: company, group: reviewers}]\n  operator: [{provider: company, group: operators}]\n")
 	c.dashboard = newDashboard(t, "CLAUDEOPS_ADDR="+strings.TrimPrefix(ops, "http://"), "CLAUDEOPS_PUBLIC_URL="+ops,
-		"CLAUDEOPS_POLICY="+rules,
+		rules,
 		"CLAUDEOPS_SIGN_IN=company", "CLAUDEOPS_SIGN_IN_COMPANY_ISSUER="+c.issuer,
 		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_ID=claudeops",
 		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET=the-client-secret-of-tests",
@@ -66,20 +54,7 @@ func newCompany(t *testing.T) *company {
 // tell changes what the provider knows.
 func (c *company) tell(what string, body any) {
 	c.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		c.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(c.Context(), http.MethodPost, c.issuer+"/test/"+what,
-		strings.NewReader(string(text)))
-	if err != nil {
-		c.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		c.Fatal(err)
-	}
-	_ = response.Body.Close()
+	exchange(c, http.DefaultClient, http.MethodPost, c.issuer+"/test/"+what, encode(c.T, body))
 }
 
 // begin goes to the sign-in page of a fresh browser as somebody.
@@ -243,9 +218,7 @@ func (c *company) picture(name string) {
 	}
 	var shot []byte
 	c.run(into(chromedp.FullScreenshot(100), &shot))
-	if err := os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600); err != nil {
-		c.Fatal(err)
-	}
+	check(c, os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600))
 }
 
 // lets signs in on the address that a program opens, and lets the program in at tier 2. The browser is left at the
@@ -266,10 +239,7 @@ func (d *dashboard) lets(address, client string) {
 // goesTo tells the pages of a program from ours, to which it sends the browser.
 func (d *dashboard) goesTo(address string) {
 	d.Helper()
-	at, err := url.Parse(address)
-	if err != nil {
-		d.Fatal(err)
-	}
+	at := must(url.Parse(address))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.foreign = append(d.foreign, strings.TrimSuffix(at.Query().Get("redirect_uri"), "/callback"))
@@ -319,10 +289,7 @@ func TestAPersonLetsTheSDKsClientIn(t *testing.T) {
 				filepath.Dir(installed(t, "@modelcontextprotocol/sdk/package.json")), d.api + "/mcp", "create_pr",
 				encode(t, quieterDisk())},
 		})
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must(cmd.StdoutPipe())
 		var errors bytes.Buffer
 		cmd.Stderr = &errors
 		launch(t, cmd)
@@ -356,11 +323,4 @@ func TestAPersonLetsTheSDKsClientIn(t *testing.T) {
 	assertOpened(t, got.First, quieterDisk())
 	assertReused(t, got.Second)
 	d.world.assertProposed(t, quieterDiskBranch, quieterDisk())
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // world is one operator's machine: a local root with the bare repository demo/home-cluster, a state folder, a home.
@@ -41,9 +43,7 @@ func newWorld(t *testing.T, tier string) *world {
 		"CLAUDEOPS_STATE_DIR":  filepath.Join(dir, "state"),
 	}
 	for _, d := range []string{w.home, w.repo, w.vars["CLAUDEOPS_REPOS_DIR"], w.vars["CLAUDEOPS_STATE_DIR"]} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(d, 0o700))
 	}
 	w.git(t, "", "init", "--quiet", "--bare", "--initial-branch=main")
 	w.git(t, importStream(seed()), "fast-import", "--quiet")
@@ -73,6 +73,48 @@ func (w *world) variables() []string {
 		out = append(out, name+"="+w.vars[name])
 	}
 	return out
+}
+
+// does runs a command of claudeops where the operator is, and returns what it prints. It ends the test if that fails.
+func (w *world) does(t *testing.T, args ...string) string {
+	t.Helper()
+	return w.doesIn(t, "", nil, args...)
+}
+
+// doesIn is does in a folder, which is below the operator's home unless it is absolute, with more settings.
+func (w *world) doesIn(t *testing.T, folder string, more []string, args ...string) string {
+	t.Helper()
+	if !filepath.IsAbs(folder) {
+		folder = filepath.Join(w.home, folder)
+	}
+	got := run(t, program{path: claudeops(t), args: args, dir: folder, env: append(w.environment(), more...)})
+	if got.code != 0 {
+		t.Fatalf("claudeops %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
+	}
+	return got.stdout
+}
+
+// policyOf writes a policy, and returns the variable that names it.
+func policyOf(t *testing.T, rules string) string {
+	t.Helper()
+	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"policy.yaml": "version: 1\n" + rules})
+	return "CLAUDEOPS_POLICY=" + filepath.Join(dir, "policy.yaml")
+}
+
+// token makes a token.
+func (w *world) token(t *testing.T, args ...string) string {
+	t.Helper()
+	return strings.TrimSpace(w.does(t, append([]string{"token", "create"}, args...)...))
+}
+
+// gitIn runs git as an author in a folder below the operator's home.
+func (w *world) gitIn(t *testing.T, folder string, args ...string) {
+	t.Helper()
+	got := run(t, program{path: "git", args: args, dir: filepath.Join(w.home, folder), env: w.environment(
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")})
+	if got.code != 0 {
+		t.Fatalf("git %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
+	}
 }
 
 // git runs git in the repository as its owner would and returns what it prints.
@@ -239,10 +281,7 @@ func decode[T any](t *testing.T, text string) T {
 
 func encode(t *testing.T, v any) string {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(json.Marshal(v))
 	return string(b)
 }
 

@@ -42,9 +42,7 @@ type refusing struct {
 func newRefusing(t *testing.T) *refusing {
 	w := &refusing{doors: newDoors(t)}
 	w.env["CLAUDEOPS_TOOLSETS"] = "pr"
-	if err := os.RemoveAll(w.repo); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.RemoveAll(w.repo))
 	makeRepository(t, w.repo, streamOf("README.md", "# Infra\n", "checks/disk.md", "# Disk\n\nWarn at 90 %.\n"))
 	w.hide = []string{w.env["CLAUDEOPS_LOCAL_ROOT"], "/srv/git", w.env["CLAUDEOPS_STATE_DIR"], "/var/lib/claudeops",
 		app.User().String(), "uid 1000 (bob)"}
@@ -67,10 +65,7 @@ func whole(path, action, content string) map[string]any {
 // shown of an error.
 func (w *refusing) send() (code, said string) {
 	w.Helper()
-	raw, err := json.Marshal(w.sent)
-	if err != nil {
-		w.Fatal(err)
-	}
+	raw := must(json.Marshal(w.sent))
 	result := w.mcp("tools/call", fmt.Sprintf(`{"name":"create_pr","arguments":%s}`, raw))
 	structured, _ := result["structuredContent"].(map[string]any)
 	failure, _ := structured["error"].(map[string]any)
@@ -95,10 +90,7 @@ func (w *refusing) shown(said string) string {
 // forge has the repository at a Gitea behind a proxy that fails as it is told.
 func (w *refusing) forge(status int32) {
 	server := fakegitea.New(w.T)
-	to, err := url.Parse(server.URL())
-	if err != nil {
-		w.Fatal(err)
-	}
+	to := must(url.Parse(server.URL()))
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host }}
 	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if status := int(w.fail.Load()); status != 0 {
@@ -225,18 +217,14 @@ func aboutTheWorld() []answered {
 		},
 		{fault.Misconfigured, "The state folder is not a folder.", func(w *refusing) {
 			name := filepath.Join(w.TempDir(), "state")
-			if err := os.WriteFile(name, nil, 0o600); err != nil {
-				w.Fatal(err)
-			}
+			check(w, os.WriteFile(name, nil, 0o600))
 			w.env["CLAUDEOPS_STATE_DIR"] = name
 			w.hide = append(w.hide, name, "/var/lib/claudeops")
 		}, nil, noCall, nil},
 		{fault.UpstreamError, "The forge fails.", failing(502), nil, "the identical call", identical},
 		{fault.Timeout, "The forge does not answer in time.", failing(504), nil, "the identical call", identical},
 		{fault.Internal, "The records were damaged.", func(w *refusing) {
-			if err := os.WriteFile(filepath.Join(w.env["CLAUDEOPS_STATE_DIR"], "claudeops.db"), nil, 0o600); err != nil {
-				w.Fatal(err)
-			}
+			check(w, os.WriteFile(filepath.Join(w.env["CLAUDEOPS_STATE_DIR"], "claudeops.db"), nil, 0o600))
 		}, nil, noCall, nil},
 	}
 }
@@ -311,10 +299,7 @@ const pageOfAnswers = "# Answers\n\n<!-- Written by `make golden` from what the 
 // of tokens and browsers.
 func mustMeetAll(t *testing.T, met map[fault.Code]bool) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/reference/codes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../../docs/reference/codes.md"))
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(string(page), -1) {
 		if code := fault.Code(row[1]); !met[code] && code != fault.Forbidden {
 			t.Errorf("docs/reference/answers.md lacks %s", code)

@@ -105,14 +105,12 @@ func behaviourUnder(t *testing.T, env map[string]string) (lines []string) {
 	plain := b.app("", new(bytes.Buffer))
 	secrets := map[string]string{}
 	for _, token := range [][]string{{"tier-one", "1", "propose,read,review,operate"}, {"no-scope", "3", "review"}} {
-		var out bytes.Buffer
-		a := b.app("", &out)
-		root := a.rootCommand()
-		root.SetArgs([]string{"token", "create", "--name", token[0], "--max-tier", token[1], "--scopes", token[2]})
-		if err := root.ExecuteContext(t.Context()); err != nil {
-			t.Fatal(err)
+		out, errs, code := runArgs(t, b.env, "token", "create", "--name", token[0], "--max-tier", token[1], "--scopes",
+			token[2])
+		if code != 0 {
+			t.Fatal(errs)
 		}
-		secrets[token[0]] = strings.TrimSpace(out.String())
+		secrets[token[0]] = strings.TrimSpace(out)
 	}
 	b.reader = plain.program().Wire(app.Needs{})
 	b.rows()
@@ -120,9 +118,7 @@ func behaviourUnder(t *testing.T, env map[string]string) (lines []string) {
 		"broken.yaml": "version: 1\nnonsense: true\n",
 		"raised.yaml": "version: 1\ntools: {tiers: {plan: 3, aam_list: 3, fractary_forge_agent_list: 3}}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(b.folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(b.folder, name), []byte(text), 0o600))
 	}
 	for name, value := range env {
 		if b.env[name] = strings.ReplaceAll(value, "$DIR", b.folder); name == "token" {
@@ -157,9 +153,7 @@ func (b *behaviour) line(o operation.Operation, kind, request string) (text stri
 func (b *behaviour) rows() (text string) {
 	b.Helper()
 	rows, err := b.reader.Store.Audit.Page(b.Context(), record.AuditQuery{After: b.last, Ascending: true, Limit: 100})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	for _, row := range rows {
 		b.last = row.Seq
 		if row.Action == b.asked {
@@ -187,10 +181,7 @@ func (b *behaviour) sayMCP(o operation.Operation, request string) string {
 	if result["protocol"] != nil {
 		return fmt.Sprintf("protocol error %v", result["protocol"])
 	}
-	text, err := json.Marshal(result["structuredContent"])
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := must(json.Marshal(result["structuredContent"]))
 	if result["isError"] == true || bytes.Contains(text, []byte(`"ok":false`)) {
 		return codeIn(string(text))
 	}

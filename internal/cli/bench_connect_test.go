@@ -5,12 +5,9 @@ package cli
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/claudeops/claudeops/internal/app"
 
 	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
@@ -20,31 +17,20 @@ import (
 // tools/list.
 func BenchmarkConnection(b *testing.B) {
 	dir, err := os.MkdirTemp("", "bench") // that of b is too long for a socket
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state")}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	p := a.program().Wire(app.Needs{})
-	b.Cleanup(func() { _ = a.program().Close() })
+	_, p := newProcess(b, env)
 	d, err := p.Agents.Open(gateway.Spec{Rights: gateway.Rights{Session: "bench", Tier: 2, Toolsets: []string{"pr"}},
 		Dir: dir})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	b.Cleanup(func() { _ = d.Close() })
 	d.Admit(func(int) bool { return true })
 	ticket, err := stdioproxy.ReadTicket(d.TicketFile())
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	for b.Loop() {
 		conn, err := stdioproxy.Dial(b.Context(), d.Address(), stdioproxy.Hello{Ticket: ticket})
-		if err != nil {
-			b.Fatal(err)
-		}
+		check(b, err)
 		answers := bufio.NewReader(conn)
 		for id, method := range []string{"initialize", "tools/list"} {
 			if _, err := fmt.Fprintf(conn,

@@ -3,14 +3,12 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
@@ -22,28 +20,21 @@ import (
 func BenchmarkCreatePR(b *testing.B) {
 	dir := b.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policy, []byte("version: 1\ncaps: {creations_per_hour: 1000}\n"), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	check(b, os.WriteFile(policy, []byte("version: 1\ncaps: {creations_per_hour: 1000}\n"), 0o600))
 	env := map[string]string{
 		"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
 		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
 		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "CLAUDEOPS_POLICY": policy,
 	}
-	if err := os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700); err != nil {
-		b.Fatal(err)
-	}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	flow := a.program().Wire(app.Needs{}).Flow
-	b.Cleanup(func() { _ = a.program().Close() })
+	check(b, os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700))
+	_, p := newProcess(b, env)
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		name := fmt.Sprintf("r%d", i)
 		makeRepository(b, filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", name+".git"), benchStream())
 		raw := benchRequest(b, name)
 		b.StartTimer()
-		result, err := flow.Create(
+		result, err := p.Flow.Create(
 			b.Context(),
 			operation.Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "bench"}},
 			raw,
@@ -62,13 +53,8 @@ func BenchmarkListLocal(b *testing.B) {
 		"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
 		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"),
 	}
-	if err := os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700); err != nil {
-		b.Fatal(err)
-	}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	parts := a.program().Wire(app.Needs{})
-	b.Cleanup(func() { _ = a.program().Close() })
+	check(b, os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700))
+	a, parts := newProcess(b, env)
 	at := filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", "many.git")
 	var stream strings.Builder
 	stream.WriteString(benchStream())
@@ -79,9 +65,7 @@ func BenchmarkListLocal(b *testing.B) {
 	makeRepository(b, at, stream.String())
 	heads, err := exec.Command("git", "--git-dir", at, "for-each-ref", "--format=%(refname:short) %(objectname)",
 		"refs/heads/claude-ops").Output()
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	req := prflow.ListRequest{RepoOwner: "bench", RepoName: "many"}
 	if _, err := listAll(b.Context(), a, req); err != nil { // the records know the root from now on
 		b.Fatal(err)
@@ -104,16 +88,13 @@ func BenchmarkListLocal(b *testing.B) {
 func benchRequest(b *testing.B, name string) []byte {
 	b.Helper()
 	text := strings.Repeat("- Look at the disk, and compare it with yesterday's record.\n", 70)
-	raw, err := json.Marshal(prflow.CreateRequest{
+	raw := must(json.Marshal(prflow.CreateRequest{
 		RepoOwner: "bench", RepoName: name, Title: "Check the disk", Body: "Why: it fills up.",
 		Files: []prflow.FileRequest{
 			{Path: "checks/disk.md", Action: "update", Content: &text},
 			{Path: "checks/inodes.md", Action: "create", Content: &text},
 		},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}))
 	return raw
 }
 

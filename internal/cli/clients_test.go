@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // toolsetWorld is an operator's environment in which every toolset is on, and files name variables.
 func toolsetWorld(t *testing.T) map[string]string {
 	dir := files.Resolve(t.TempDir())
-	for name, text := range map[string]string{
+	operationtest.WriteFiles(t, dir, map[string]string{
 		"home/.fractary/config.json": `{"registries": [
 			{"name": "team", "type": "manifest", "url": "https://registry.example.org/registry.json", "auth": {"type": "bearer", "token_env": "TEAM_REGISTRY"}},
 			{"name": "bad", "type": "manifest", "url": "https://bad.example.org/registry.json", "auth": {"type": "bearer", "token_env": "GITHUB_TOKEN_TWO"}}]}`,
@@ -24,15 +23,7 @@ func toolsetWorld(t *testing.T) map[string]string {
 			"https://other.example.org}\n",
 		"policy.yaml":  "version: 1\nsources:\n  - {origin: https://ops.example.org, token_env: POLICY_TOKEN}\n",
 		"scripts.yaml": "env: [KUBECONFIG, CLAUDEOPS_MARK_KEY, SOURCE_TOKEN]\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	return map[string]string{
 		"HOME": filepath.Join(dir, "home"), "CLAUDEOPS_TOOLSETS": "pr,definitions,deploy,packages,scripts",
 		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
@@ -68,10 +59,7 @@ func TestWhatEachClientReadsNamesEveryVariable(t *testing.T) {
 	t.Parallel()
 	env := toolsetWorld(t)
 	named := map[string][]string{}
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must(os.Executable())
 	for name, args := range map[string][]string{
 		"claude": {"--client", "claude"}, "codex": {"--client", "codex"}, "gemini": {"--client", "gemini"},
 		"cursor": {"--client", "cursor"}, "vscode": {"--client", "vscode"},
@@ -88,43 +76,24 @@ func TestWhatEachClientReadsNamesEveryVariable(t *testing.T) {
 		"cursor-address":     {"--client", "cursor", "--url", "https://ops.example.org"},
 		"vscode-address":     {"--client", "vscode", "--url", "https://ops.example.org"},
 	} {
-		var out, errOut bytes.Buffer
-		code := Run(context.Background(), append([]string{"mcp-config"}, args...),
-			Streams{In: strings.NewReader(""), Out: &out, Err: &errOut}, valuesOf(env))
-		if code != 0 || strings.Contains(out.String()+errOut.String(), "value-of-") {
-			t.Errorf("%s: exit %d\n%s%s", name, code, &out, &errOut)
+		out, errs, code := runArgs(t, env, append([]string{"mcp-config"}, args...)...)
+		if code != 0 || strings.Contains(out+errs, "value-of-") {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out, errs)
 		}
 		dir := filepath.Dir(env["HOME"])
 		text := strings.NewReplacer(files.Resolve(program), "/bin/claudeops",
 			filepath.Join(filepath.Dir(files.Resolve(program)), "claudeops-connect"), "/bin/claudeops-connect",
-			dir, "/operator").Replace(out.String())
+			dir, "/operator").Replace(out)
 		names, form := namesIn(text)
 		if named[name] = names; name != "claude" {
 			text = form
 		}
-		compareWithGolden(t, filepath.Join("testdata", "clients", name+".txt"), text)
+		operationtest.Golden(t, filepath.Join("testdata", "clients", name+".txt"), []byte(text))
 	}
 	for _, other := range []string{"gemini", "cursor", "vscode"} {
 		if !slices.Equal(named[other], named["claude"]) {
 			t.Errorf("%s names %v", other, named[other])
 		}
-	}
-}
-
-func valuesOf(env map[string]string) func(string) (string, bool) {
-	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-}
-
-func compareWithGolden(t *testing.T, name, got string) {
-	t.Helper()
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(name)
-	if err != nil || got != string(want) {
-		t.Errorf("%s (%v): have\n%s", name, err, got)
 	}
 }
 
@@ -136,14 +105,10 @@ func TestWhatCannotBeReadNamesNothingAndIsSaid(t *testing.T) {
 		"state/sources.yaml":         "the list of sources", "scripts.yaml": "CLAUDEOPS_SCRIPTS",
 	} {
 		env := toolsetWorld(t)
-		if err := os.WriteFile(filepath.Join(filepath.Dir(env["HOME"]), file), []byte("{broken"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var out, errOut bytes.Buffer
-		code := Run(context.Background(), []string{"mcp-config", "--client", "codex"},
-			Streams{In: strings.NewReader(""), Out: &out, Err: &errOut}, valuesOf(env))
-		if code != 0 || !strings.Contains(errOut.String(), want) || !strings.Contains(out.String(), `"POLICY_TOKEN"`) {
-			t.Errorf("%s: exit %d\n%s%s", file, code, &out, &errOut)
+		write(t, filepath.Join(filepath.Dir(env["HOME"]), file), "{broken")
+		out, errs, code := runArgs(t, env, "mcp-config", "--client", "codex")
+		if code != 0 || !strings.Contains(errs, want) || !strings.Contains(out, `"POLICY_TOKEN"`) {
+			t.Errorf("%s: exit %d\n%s%s", file, code, out, errs)
 		}
 	}
 }

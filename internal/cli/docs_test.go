@@ -28,16 +28,10 @@ import (
 // The commands of claudeops that pages show exist, with their flags.
 func TestCommandsOfPagesExist(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must(filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md")))
 	root, count := allCommands(), 0
 	for _, page := range append(pages, filepath.Join("..", "..", "README.md"), filepath.Join("..", "..", "SECURITY.md")) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(page))
 		for _, command := range commandsIn(string(text)) {
 			count++
 			if problem := unknownIn(root, command); problem != "" {
@@ -83,7 +77,7 @@ func commandsIn(text string) (out []string) {
 
 // allCommands is the tree of commands, with those that cobra adds when it runs.
 func allCommands() *cobra.Command {
-	root := (&commandLine{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
+	root := (&commandLine{lookup: valuesOf(nil)}).rootCommand()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultVersionFlag()
@@ -338,10 +332,7 @@ func rulesOfPeople() (rules []ruleOfPeople) {
 // TestTheDocumentationHasEveryRule compares docs/explain/people.md with the rules.
 func TestTheDocumentationHasEveryRule(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/explain/people.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../docs/explain/people.md"))
 	rows := map[string][]string{}
 	for _, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")
@@ -413,10 +404,7 @@ func TestPagesNameVariablesThatExist(t *testing.T) {
 	signIn := regexp.MustCompile(`^CLAUDEOPS_SIGN_IN_[A-Z0-9]+_([A-Z_]+)$`)
 	name := regexp.MustCompile(`\bCLAUDEOPS_[A-Z0-9]+(_[A-Z0-9]+)*\b`)
 	for _, page := range append(pages, filepath.Join("..", "..", "README.md")) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(page))
 		for _, found := range name.FindAllString(string(text), -1) {
 			found = signIn.ReplaceAllString(found, "CLAUDEOPS_SIGN_IN_NAME_$1") // a page shows a provider by its name
 			if !known[found] {
@@ -488,7 +476,7 @@ func asCode(text string) string {
 // do.
 func flagsOfVariables(t *testing.T) map[string]string {
 	t.Helper()
-	a := &commandLine{lookup: func(string) (string, bool) { return "", false }}
+	a := &commandLine{lookup: valuesOf(nil)}
 	root := a.rootCommand()
 	variable := regexp.MustCompile(`\((CLAUDEOPS_[A-Z_]+)\)`)
 	of, commands := map[string]string{}, map[string][]string{}
@@ -545,10 +533,7 @@ func TestTheVersionIsTheTag(t *testing.T) {
 // The newest part of the changelog is about the version of the source.
 func TestTheChangelogBeginsWithTheVersionOfTheSource(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "CHANGELOG.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join("..", "..", "CHANGELOG.md")))
 	first := regexp.MustCompile(`(?m)^## (\S+), (unreleased|\d{4}-\d\d-\d\d)$`).FindSubmatch(text)
 	if first == nil || string(first[1]) != app.Release {
 		t.Errorf("CHANGELOG.md begins with %q, the source is %s", first, app.Release)

@@ -64,7 +64,7 @@ func newDoors(t *testing.T, more ...operation.Toolset) *doors {
 func (d *doors) app(in string, out *bytes.Buffer) *commandLine {
 	env := maps.Clone(d.env)
 	a := &commandLine{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)},
-		lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }, more: d.more, folder: d.folder}
+		lookup: valuesOf(env), more: d.more, folder: d.folder}
 	d.Cleanup(func() { _ = a.program().Close() })
 	return a
 }
@@ -83,10 +83,7 @@ func (d *doors) formed(failure any, failed bool) (o outcome) {
 	if !failed {
 		return o
 	}
-	text, err := json.Marshal(failure)
-	if err != nil {
-		d.Fatal(err)
-	}
+	text := must(json.Marshal(failure))
 	o.Form = requestIDs().ReplaceAllString(string(text), "id")
 	return o
 }
@@ -125,18 +122,24 @@ func (d *doors) parse(text []byte) (answer map[string]any) {
 	return answer
 }
 
+// runMCP runs `claudeops mcp-server` until its input ends.
+func (d *doors) runMCP(in io.Reader, out io.Writer) error {
+	a := &commandLine{streams: Streams{In: in, Out: out, Err: io.Discard}, lookup: valuesOf(maps.Clone(d.env)),
+		more: d.more, folder: d.folder, args: []string{"mcp-server"}}
+	defer func() { _ = a.program().Close() }()
+	root := a.rootCommand()
+	root.SetArgs(a.args)
+	return root.ExecuteContext(context.WithoutCancel(d.Context()))
+}
+
 // serveMCP starts one MCP server for all requests that follow.
 func (d *doors) serveMCP() {
 	d.Helper()
 	in, agent := io.Pipe()
 	out, server := io.Pipe()
-	a := &commandLine{streams: Streams{In: in, Out: server, Err: io.Discard}, lookup: d.lookup,
-		more: d.more, folder: d.folder, args: []string{"mcp-server"}}
-	root := a.rootCommand()
-	root.SetArgs([]string{"mcp-server"})
 	ended := make(chan error, 1)
 	go func() {
-		err := root.ExecuteContext(context.WithoutCancel(d.Context()))
+		err := d.runMCP(in, server)
 		_ = server.Close()
 		ended <- err
 	}()
@@ -148,7 +151,6 @@ func (d *doors) serveMCP() {
 		if err := <-ended; err != nil {
 			d.Errorf("the MCP server ended: %v", err)
 		}
-		_ = a.program().Close()
 	})
 	d.ask(1, "initialize",
 		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}`)
@@ -254,14 +256,10 @@ func (d *doors) server() http.Handler {
 	a := d.app("", new(bytes.Buffer))
 	p := a.program().Wire(app.Needs{})
 	agents, err := app.NewAgentSessions(p)
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	server, err := app.NewWebServer(p, app.WebToolsets(a.program()), app.NewFollower(p), agents, app.AgentTokens(p),
 		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, httpx.Own{})
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	d.servers[environment] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.ServeHTTP(w, r)
 		if err := p.Store.Ledger.FlushRepeats(r.Context(), true); err != nil { // a row for each refusal, however quick
@@ -422,10 +420,7 @@ func brokenRequests(t *testing.T, o operation.Operation) map[string]string {
 			t.Fatalf("the request for %s: %v", o.Name, err)
 		}
 		change(request)
-		text, err := json.Marshal(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(json.Marshal(request))
 		broken[what] = string(text)
 	}
 	with("an unknown name", func(r map[string]any) { r["nonsense"] = "x" })
@@ -633,9 +628,7 @@ func schemaOf(t *testing.T, o operation.Operation) []byte {
 				continue
 			}
 			text, err := set.Schema(o, "input")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			return text
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,9 +69,7 @@ func makeRepository(t testing.TB, dir, stream string) {
 	if err == nil {
 		err = os.CopyFS(dir, os.DirFS(folder))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 }
 
 // streamOf is a commit on main for git fast-import. files are pairs of a path and a text.
@@ -94,25 +93,19 @@ func (w *localWorld) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func (w *localWorld) lookup(name string) (string, bool) {
-	value, found := w.env[name]
-	return value, found
-}
+func (w *localWorld) lookup(name string) (string, bool) { return valuesOf(w.env)(name) }
 
 func (w *localWorld) run(args ...string) {
 	w.Helper()
-	var out, problems bytes.Buffer
-	if code := Run(w.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, w.lookup); code != 0 {
-		w.Fatalf("%v: exit code %d: %s%s", args, code, out.String(), problems.String())
+	if code, said := w.says(args...); code != 0 {
+		w.Fatalf("%v: exit code %d: %s", args, code, said)
 	}
 }
 
 func (w *localWorld) propose(name string) {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), name)
-	if err := os.WriteFile(file, []byte("# "+name+"\n"), 0o600); err != nil {
-		w.Fatal(err)
-	}
+	check(w, os.WriteFile(file, []byte("# "+name+"\n"), 0o600))
 	w.run("pr", "create", "--repo", "joe/infra", "--title", name, "--body", "why", "--create", "checks/"+name+".md="+file)
 }
 
@@ -122,14 +115,7 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		w.propose(name)
 	}
-	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}},
-		lookup: w.lookup}
-	defer func() {
-		if err := a.program().Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	p := a.program().Wire(app.Needs{})
+	p := w.parts()
 	follower := app.NewFollower(p)
 	follower.Every = time.Nanosecond
 	look := func(wantNotices int, want ...gitprovider.State) {
@@ -138,10 +124,8 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, state := range want {
-			r, found, err := p.Store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra",
-				Number: i + 1})
-			if err != nil || !found || r.State != state {
-				t.Errorf("#%d: found %t, %s, %v; want %s", i+1, found, r.State, err, state)
+			if r, found := w.pull(p, i+1); !found || r.State != state {
+				t.Errorf("#%d: found %t, %s; want %s", i+1, found, r.State, state)
 			}
 		}
 		counts, err := p.Store.Outbox.NoticeCounts(t.Context())
@@ -164,10 +148,7 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 func (w *localWorld) besideIt() *localWorld {
 	w.Helper()
 	root := w.TempDir()
-	other := &localWorld{T: w.T, repo: filepath.Join(root, "joe", "infra.git"), env: map[string]string{}}
-	for name, value := range w.env {
-		other.env[name] = value
-	}
+	other := &localWorld{T: w.T, repo: filepath.Join(root, "joe", "infra.git"), env: maps.Clone(w.env)}
 	other.env["CLAUDEOPS_LOCAL_ROOT"] = root
 	w.git("clone", "--quiet", "--template=", "--bare", "--single-branch", "--branch", "main", w.repo, other.repo)
 	return other
@@ -176,26 +157,22 @@ func (w *localWorld) besideIt() *localWorld {
 // parts are those of a process of this world.
 func (w *localWorld) parts() *app.Parts {
 	w.Helper()
-	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, lookup: w.lookup}
-	w.Cleanup(func() { _ = a.program().Close() })
-	return a.program().Wire(app.Needs{})
+	_, p := newProcess(w, w.env)
+	return p
 }
 
 // says runs a command and returns its code and what it printed.
 func (w *localWorld) says(args ...string) (int, string) {
 	w.Helper()
-	var out bytes.Buffer
-	code := Run(w.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &out}, w.lookup)
-	return code, out.String()
+	out, errs, code := runArgs(w, w.env, args...)
+	return code, out + errs
 }
 
 func (w *localWorld) pull(p *app.Parts, number int) (record.PullRecord, bool) {
 	w.Helper()
 	r, found, err := p.Store.Pulls.FindPull(w.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra",
 		Number: number})
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	return r, found
 }
 
@@ -263,9 +240,7 @@ func TestAMovedRootKeepsItsPullRequests(t *testing.T) {
 	other.propose("other")
 	root := w.env["CLAUDEOPS_LOCAL_ROOT"]
 	moved := filepath.Join(t.TempDir(), "moved")
-	if err := os.Rename(root, moved); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Rename(root, moved))
 	w.env["CLAUDEOPS_LOCAL_ROOT"], w.repo = moved, filepath.Join(moved, "joe", "infra.git")
 	p := w.parts()
 	w.rounds(p)
@@ -280,13 +255,8 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	w := newLocalWorld(t)
 	w.env["CLAUDEOPS_REPOS"] = "local:joe/infra"
 	w.propose("old")
-	if err := os.RemoveAll(w.env["CLAUDEOPS_STATE_DIR"]); err != nil {
-		t.Fatal(err)
-	}
-	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}},
-		lookup: w.lookup}
-	p := a.program().Wire(app.Needs{})
-	t.Cleanup(func() { _ = p.Store.Close() })
+	check(t, os.RemoveAll(w.env["CLAUDEOPS_STATE_DIR"]))
+	p := w.parts()
 	p.Flow.Clock.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	ticks := make(chan time.Time)
 	rounds := p.NewRounds()
@@ -300,4 +270,45 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	if left := w.git("-C", w.repo, "for-each-ref", "refs/heads/claude-ops/"); left != "" {
 		t.Errorf("left: %s", left)
 	}
+}
+
+func valuesOf(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+}
+
+// newProcess is a process with an environment, and its parts.
+func newProcess(t testing.TB, env map[string]string) (*commandLine, *app.Parts) {
+	t.Helper()
+	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, lookup: valuesOf(env)}
+	p := a.program().Wire(app.Needs{})
+	t.Cleanup(func() {
+		if err := a.program().Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a, p
+}
+
+// runArgs runs a command, and returns what it printed and its exit code.
+func runArgs(t testing.TB, env map[string]string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}, valuesOf(env))
+	return stdout.String(), stderr.String(), code
+}
+
+// check ends the test on an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must is for what fails only where the test itself is wrong, or the machine is.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

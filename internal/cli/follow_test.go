@@ -1,9 +1,6 @@
 package cli_test
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/ops/notify"
@@ -83,29 +79,23 @@ func newForged(t *testing.T, source string) *forged {
 	return f
 }
 
-func (f *forged) lookup(name string) (string, bool) {
-	value, found := f.env[name]
-	return value, found
-}
+func (f *forged) lookup(name string) (string, bool) { return lookupIn(f.env)(name) }
 
 // run runs a command, and returns what it prints.
 func (f *forged) run(args ...string) string {
 	f.Helper()
-	var out, problems bytes.Buffer
-	if code := cli.Run(f.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
-		f.lookup); code != 0 {
-		f.Fatalf("%v: exit code %d: %s", args, code, problems.String())
+	out, problems, code := runCommand(f, f.lookup, args...)
+	if code != 0 {
+		f.Fatalf("%v: exit code %d: %s", args, code, problems)
 	}
-	return out.String()
+	return out
 }
 
 // propose opens a pull request as the agent does.
 func (f *forged) propose(title string) {
 	f.Helper()
 	content := filepath.Join(f.TempDir(), "content.md")
-	if err := os.WriteFile(content, []byte("# "+title+"\n"), 0o600); err != nil {
-		f.Fatal(err)
-	}
+	check(f, os.WriteFile(content, []byte("# "+title+"\n"), 0o600))
 	f.run("pr", "create", "--repo", f.repo.String(), "--title", title, "--body", "why", "--create",
 		"checks/"+strings.ReplaceAll(title, " ", "-")+".md="+content)
 	if got := <-f.told; !strings.HasPrefix(got, "opened ") {
@@ -116,26 +106,8 @@ func (f *forged) propose(title string) {
 // serve starts a server, and stops it at the end of the test at the latest.
 func (f *forged) serve() {
 	f.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	reader, writer := io.Pipe()
-	ended := make(chan int, 1)
-	go func() {
-		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: io.Discard},
-			f.lookup)
-		_ = writer.Close()
-	}()
-	line, err := bufio.NewReader(reader).ReadString('\n')
-	if err != nil {
-		f.Fatalf("it does not say where it listens: %q, %v", line, err)
-	}
-	f.url = regexp.MustCompile(`http://[0-9.:]+`).FindString(line)
-	f.stop = sync.OnceFunc(func() {
-		cancel()
-		if code := <-ended; code != 0 {
-			f.Errorf("the server ended with %d", code)
-		}
-	})
-	f.Cleanup(f.stop)
+	s := serveUntil(f, "http://", f.lookup)
+	f.url, f.stop = s.url, s.stop
 }
 
 // hear sends what the forge sends when something has happened to a pull request, and returns the status.
@@ -268,9 +240,7 @@ func TestAPushAtAForgeRecordsTheNewHead(t *testing.T) {
 func (f *forged) wantHead(commit string) {
 	f.Helper()
 	s, err := store.Open(f.Context(), f.env["CLAUDEOPS_STATE_DIR"], store.Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	check(f, err)
 	defer s.Close()
 	r, found, err := s.Pulls.FindPull(f.Context(), record.PullKey{Provider: f.source, Owner: f.repo.Owner,
 		Repo: f.repo.Name, Number: 1})
@@ -332,15 +302,13 @@ func TestAMergeAtAForgeIsDeployed(t *testing.T) {
 			f.env["CLAUDEOPS_DEPLOY_AFTER_MERGE"] = "true"
 			operationtest.WriteFiles(t, prompts, map[string]string{"ask.md": "a person's"})
 			f.serve()
-			f.noted(agentpack)
+			appears(t, filepath.Join(agentpack, "state", "merges.json")) // merges of before are not deployed
 			merge("memory", 2, "three")
 			if got := <-f.told; got != "deploy_waits #2 by " {
 				t.Errorf("people were told: %s", got)
 			}
 			deployed("a person's")
-			if err := os.Remove(filepath.Join(prompts, "ask.md")); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.Remove(filepath.Join(prompts, "ask.md")))
 			merge("disk", 3, "four")
 			if got := <-f.told; got != "deployed #3 by " {
 				t.Errorf("people were told: %s", got)
@@ -355,11 +323,11 @@ func TestAMergeAtAForgeIsDeployed(t *testing.T) {
 	}
 }
 
-// noted waits until a server has looked for merges once: those of before are not deployed.
-func (f *forged) noted(agentpack string) {
-	f.Helper()
-	eventually(f.T, "the first look for merges", func() bool {
-		_, err := os.Stat(filepath.Join(agentpack, "state", "merges.json"))
+// appears waits until there is a file.
+func appears(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, "the file "+name, 50*time.Millisecond, func() bool {
+		_, err := os.Stat(name)
 		return err == nil
 	})
 }
@@ -393,34 +361,28 @@ func TestAMergeAtALocalRepositoryIsDeployed(t *testing.T) {
 		t.Errorf("without the toolset: %d, %s", code, out)
 	}
 	w.env["CLAUDEOPS_TOOLSETS"] = "pr,deploy"
-	stop := w.serve("--deploy-after-merge")
-	eventually(t, "the first look for merges", func() bool {
-		_, err := os.Stat(filepath.Join(agentpack, "state", "merges.json"))
-		return err == nil
-	})
+	s := serveUntil(w, "http://", lookupIn(w.env), "--deploy-after-merge")
+	appears(t, filepath.Join(agentpack, "state", "merges.json")) // the first look for merges
 	if out, code := w.command(lookupIn(w.env), "review", "merge", "1", "--repo", "demo/home"); code != 0 {
 		t.Fatalf("%d: %s", code, out)
 	}
 	name := filepath.Join(w.dir, ".codex", "prompts", "new.md")
-	eventually(t, "the deployment", func() bool {
-		_, err := os.Stat(name)
-		return err == nil
-	})
-	eventually(t, "its record", func() bool {
+	appears(t, name)
+	eventually(t, "its record", 50*time.Millisecond, func() bool {
 		out, _ := w.command(lookupIn(w.env), "audit", "list", "--json")
 		return strings.Contains(out, "deploy.after_merge")
 	})
-	stop()
+	s.stop()
 	want, err := os.ReadFile(filepath.Join(agentpack, "repo", "checks", "new.md"))
 	if got, readErr := os.ReadFile(name); err != nil || readErr != nil || string(got) != string(want) {
 		t.Errorf("%q, want %q, %v, %v", got, want, err, readErr)
 	}
 }
 
-// eventually waits until a thing is so, a minute at most.
-func eventually(t *testing.T, what string, is func() bool) {
+// eventually looks at intervals until a thing is so, a minute at most.
+func eventually(t *testing.T, what string, every time.Duration, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(every) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -437,23 +399,4 @@ func runGit(t *testing.T, dir string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %v: %v: %s", args, err, out)
 	}
-}
-
-// serve starts a server; stop ends it.
-func (w *peopleWorld) serve(args ...string) (stop func()) {
-	w.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan int, 1)
-	go func() {
-		ended <- cli.Run(ctx, append([]string{"serve"}, args...), cli.Streams{In: strings.NewReader(""), Out: io.Discard,
-			Err: io.Discard}, lookupIn(w.env))
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if code := <-ended; code != 0 {
-			w.Errorf("the server ended with %d", code)
-		}
-	})
-	w.Cleanup(stop)
-	return stop
 }

@@ -1,21 +1,18 @@
 package cli_test
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -27,23 +24,10 @@ const restToken = "a-token-of-rest-callers-0123"
 // ask makes a request of REST and returns its status and body.
 func (f *forged) ask(method, path, body string) (int, string) {
 	f.Helper()
-	r, err := http.NewRequestWithContext(f.Context(), method, f.url+path, strings.NewReader(body))
-	if err != nil {
-		f.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+cmp.Or(f.env["CLAUDEOPS_API_TOKENS"],
-		config.OperatorToken(f.env["CLAUDEOPS_STATE_DIR"])))
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	token := cmp.Or(f.env["CLAUDEOPS_API_TOKENS"], config.OperatorToken(f.env["CLAUDEOPS_STATE_DIR"]))
+	answer, text := exchange(f, http.DefaultClient, method, f.url+path, body,
+		http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}})
+	return answer.StatusCode, text
 }
 
 // proposal asks REST for a pull request whose body is the text.
@@ -64,9 +48,7 @@ func TestAForgesTokenMayBeChangedWhileTheServerRuns(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "token")
 			write := func(token string) {
 				t.Helper()
-				if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				check(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 			}
 			write(first)
 			delete(f.env, variable)
@@ -149,10 +131,7 @@ func TestAServerWhoseTokenIsRefusedIsNotReadyForProviders(t *testing.T) {
 // newApp makes an app that a fake GitHub knows, and returns its private key in PEM.
 func newApp(t *testing.T, s *fakegithub.Server) string {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must(rsa.GenerateKey(rand.Reader, 2048))
 	s.SetApp(fakegithub.App{ID: "12345", Slug: "claude-ops", Key: &key.PublicKey, Permissions: map[string]string{
 		"contents": "write", "pull_requests": "write", "actions": "read", "checks": "read", "statuses": "read",
 	}})
@@ -167,9 +146,7 @@ func TestAServerActsAsAGitHubApp(t *testing.T) {
 	f.repo = s.AddRepo(memhost.File{Path: "README.md", Content: "# Infra\n"})
 	key := newApp(t, s)
 	file := filepath.Join(t.TempDir(), "app.pem")
-	if err := os.WriteFile(file, []byte(key), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte(key), 0o600))
 	delete(f.env, "GITHUB_TOKEN")
 	f.env["GITHUB_API_URL"], f.env["GITHUB_APP_ID"], f.env["GITHUB_APP_PRIVATE_KEY_FILE"] = s.URL(), "12345", file
 	f.env["CLAUDEOPS_API_TOKENS"] = restToken
@@ -211,11 +188,9 @@ func TestAnAppsKeyThatIsNoneTurnsTheProviderOff(t *testing.T) {
 	f := newForged(t, "github")
 	f.env["GITHUB_APP_ID"], f.env["GITHUB_APP_PRIVATE_KEY"] = "12345", "-----BEGIN NOTHING-----"
 	f.env["CLAUDEOPS_LOCAL_ROOT"] = t.TempDir()
-	var out, problems bytes.Buffer
-	code := cli.Run(t.Context(), []string{"doctor"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
-		f.lookup)
-	if code == 0 || !strings.Contains(out.String(), "GITHUB_APP_PRIVATE_KEY is not a key in PEM format") ||
-		!strings.Contains(out.String(), "GITHUB_TOKEN is not used") {
-		t.Errorf("doctor ends with %d and says %s", code, out.String())
+	out, _, code := runCommand(t, f.lookup, "doctor")
+	if code == 0 || !strings.Contains(out, "GITHUB_APP_PRIVATE_KEY is not a key in PEM format") ||
+		!strings.Contains(out, "GITHUB_TOKEN is not used") {
+		t.Errorf("doctor ends with %d and says %s", code, out)
 	}
 }

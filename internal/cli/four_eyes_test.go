@@ -104,10 +104,7 @@ func restDoor(o operation.Operation, verb string, body map[string]any) passingAt
 			return "", false
 		}
 		body["repo_owner"], body["repo_name"], body["provider"] = "demo", "home", "local"
-		raw, err := json.Marshal(body)
-		if err != nil {
-			s.Fatal(err)
-		}
+		raw := must(json.Marshal(body))
 		path := strings.Replace(o.Route.Path, "{number}", fmt.Sprint(number), 1)
 		status, text := s.ask(o.Route.Method, s.address+"/api/v1"+path, string(raw), headersOf(by, "application/json"))
 		return refusalIn(s, status, text), true
@@ -221,22 +218,21 @@ func (s *signedInWorld) mints(by hand, members string) string {
 	s.Helper()
 	status, text := s.ask(http.MethodPost, s.address+"/api/v1/tokens", fmt.Sprintf(`{"name":"m%s","max_tier":2,%s}`,
 		sumOfTest(by.cookie + by.token + members)[:12], members), headersOf(by, "application/json"))
-	var made struct{ Token string }
-	if err := json.Unmarshal([]byte(text), &made); err != nil || status != http.StatusCreated {
+	if status != http.StatusCreated {
 		s.Fatalf("%d %s", status, text)
 	}
-	return made.Token
+	return decode[struct{ Token string }](s, text).Token
 }
 
 // granted is an access token of ann's program.
 func (s *signedInWorld) granted() string {
 	s.Helper()
 	_, text := s.ask(http.MethodPost, s.address+"/oauth/token", tokenForm(s.client, s.refresh), formHeaders())
-	var keys struct {
+	keys := decode[struct {
 		Access  string `json:"access_token"`
 		Refresh string `json:"refresh_token"`
-	}
-	if err := json.Unmarshal([]byte(text), &keys); err != nil || keys.Access == "" {
+	}](s, text)
+	if keys.Access == "" {
 		s.Fatal(text)
 	}
 	s.refresh = keys.Refresh
@@ -264,9 +260,7 @@ func (s *signedInWorld) state() string {
 	s.Helper()
 	refs, err := exec.CommandContext(s.Context(), "git", "--git-dir", filepath.Join(s.dir, "root/demo/home.git"),
 		"for-each-ref").Output()
-	if err != nil {
-		s.Fatal(err)
-	}
+	check(s, err)
 	var pulls struct{ Items []map[string]any }
 	s.read(&pulls, "review", "list", "--state", "all", "--repo", "demo/home")
 	out := string(refs)
@@ -303,12 +297,11 @@ func TestALineOfTokensEndsAtTheCommandLine(t *testing.T) {
 	for i := 1; i < record.MaxDescent; i++ {
 		out, exit := w.command(as, "token", "create", "--name", fmt.Sprint("token-", i), "--scopes", "read,propose,operate",
 			"--json")
-		var made struct{ Token string }
-		if err := json.Unmarshal([]byte(out), &made); err != nil || exit != 0 {
+		if exit != 0 {
 			t.Fatalf("%d %s", exit, out)
 		}
 		env := maps.Clone(w.env)
-		env["CLAUDEOPS_TOKEN"] = made.Token
+		env["CLAUDEOPS_TOKEN"] = decode[struct{ Token string }](t, out).Token
 		as = lookupIn(env)
 	}
 	for _, more := range []string{"--scopes=read", "--agent"} {

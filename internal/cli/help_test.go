@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -117,7 +116,7 @@ func TestEveryFlagAndEveryParameterHasADescription(t *testing.T) {
 			visit(below)
 		}
 	}
-	a := &commandLine{lookup: func(string) (string, bool) { return "", false }}
+	a := &commandLine{lookup: valuesOf(nil)}
 	visit(a.rootCommand())
 	for _, o := range operation.List(a.program().Toolsets()...) {
 		if o.Input == nil {
@@ -171,34 +170,18 @@ func TestWrongArgumentsAreSaidInOurWords(t *testing.T) {
 		"pr file demo/home": "claudeops pr file needs OWNER/NAME PATH, all of them",
 		"run x":             `claudeops run takes no arguments; leave "x" out`,
 	} {
-		var out strings.Builder
-		code := Run(t.Context(), strings.Fields(line), Streams{In: strings.NewReader(""), Out: &out, Err: &out},
-			func(string) (string, bool) { return "", false })
-		if code != 2 || !strings.Contains(out.String(), want) {
-			t.Errorf("%s: exit %d\n%s, want %s", line, code, out.String(), want)
+		if out, errs, code := runArgs(t, nil, strings.Fields(line)...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d\n%s%s, want %s", line, code, out, errs, want)
 		}
 	}
 }
 
 func TestValuesAreCompleted(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	env := map[string]string{
-		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
-		"CLAUDEOPS_TIER":      "2",
-		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "PATH": os.Getenv("PATH"), "HOME": dir,
-		"CLAUDEOPS_REPOS": "gitea:joe/infra",
-	}
-	run := func(args ...string) string {
-		t.Helper()
-		var out bytes.Buffer
-		Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: new(bytes.Buffer)},
-			func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-		return out.String()
-	}
+	w := newLocalWorld(t)
 	complete := func(want []string, line ...string) {
 		t.Helper()
-		got := run(append([]string{"__complete"}, line...)...)
+		got, _, _ := runArgs(t, w.env, append([]string{"__complete"}, line...)...)
 		for _, w := range want {
 			if !strings.Contains("\n"+got, "\n"+w) {
 				t.Errorf("%v: %q is not offered among\n%s", line, w, got)
@@ -208,21 +191,16 @@ func TestValuesAreCompleted(t *testing.T) {
 			t.Errorf("%v: files are offered, too:\n%s", line, got)
 		}
 	}
-	complete([]string{"joe/infra"}, "audit", "list", "--repo", "") // without records
-	if err := os.Mkdir(filepath.Join(dir, "state"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	makeRepository(t, filepath.Join(dir, "root", "demo", "home.git"), streamOf("checks/disk.md", "x\n"))
-	delete(env, "CLAUDEOPS_REPOS")
-	if err := os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run("pr", "create", "--repo", "demo/home", "--title", "Watch it", "--body", "Why: x", "--create",
-		"checks/one.md="+filepath.Join(dir, "new.md"))
-	run("token", "create", "--name", "ci")
-	complete([]string{"demo/home\n"}, "pr", "list", "--repo", "")
-	complete([]string{"1\tWatch it"}, "pr", "status", "--repo", "demo/home", "")
-	complete([]string{"1\tWatch it"}, "review", "merge", "")
+	records := w.env["CLAUDEOPS_STATE_DIR"]
+	w.env["CLAUDEOPS_STATE_DIR"], w.env["CLAUDEOPS_REPOS"] = filepath.Join(t.TempDir(), "none"), "gitea:joe/other"
+	complete([]string{"joe/other"}, "audit", "list", "--repo", "")
+	w.env["CLAUDEOPS_STATE_DIR"] = records
+	delete(w.env, "CLAUDEOPS_REPOS")
+	w.propose("inodes")
+	w.run("token", "create", "--name", "ci")
+	complete([]string{"joe/infra\n"}, "pr", "list", "--repo", "")
+	complete([]string{"1\tinodes"}, "pr", "status", "--repo", "joe/infra", "")
+	complete([]string{"1\tinodes"}, "review", "merge", "")
 	complete([]string{"refused\n", "revised\n"}, "audit", "list", "--outcome", "")
 	complete([]string{"scope_denied\n"}, "audit", "list", "--code", "")
 	complete([]string{"1\n", "2\n", "3\n"}, "run", "--tier", "")
@@ -242,10 +220,7 @@ func TestTheListOfCodesIsWhole(t *testing.T) {
 		}
 		seen[code] = true
 	}
-	text, err := os.ReadFile(filepath.Join("..", "base", "fault", "fault.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join("..", "base", "fault", "fault.go")))
 	if n := strings.Count(string(text), ` Code = "`); n != len(seen) {
 		t.Errorf("%d codes of %d", len(seen), n)
 	}

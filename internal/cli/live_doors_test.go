@@ -21,11 +21,7 @@ func (s *signedInWorld) looks() fault.Code {
 	s.Helper()
 	_, text := s.get(s.address+"/api/v1/prs/1?repo_owner=demo&repo_name=home",
 		s.bearer(""))
-	var answer struct{ Code fault.Code }
-	if err := json.Unmarshal([]byte(text), &answer); err != nil {
-		s.Fatalf("%s: %v", text, err)
-	}
-	return answer.Code
+	return decode[struct{ Code fault.Code }](s, text).Code
 }
 
 // revises is what that token gets that adds to the pull request of demo/home, or replies to its review without files;
@@ -81,11 +77,10 @@ func (s *signedInWorld) signsInOnce() int {
 	s.Helper()
 	if s.once == "" {
 		out, exit := s.command(lookupIn(s.env), "dashboard", "--json")
-		var given struct{ URL string }
-		if err := json.Unmarshal([]byte(out), &given); err != nil || exit != 0 {
+		if exit != 0 {
 			s.Fatalf("%d %s", exit, out)
 		}
-		_, s.once, _ = strings.Cut(given.URL, "?code=")
+		_, s.once, _ = strings.Cut(decode[struct{ URL string }](s, out).URL, "?code=")
 	}
 	headers := formHeaders()
 	headers.Set("Sec-Fetch-Site", "same-origin")
@@ -156,9 +151,9 @@ func (s *signedInWorld) olderCalls(tool string, arguments any) fault.Code {
 			text = data // the last one
 		}
 	}
-	var answer toolAnswer
-	if err := json.Unmarshal([]byte(text), &answer); err != nil || session == "" && answer.Code == "" {
-		s.Fatalf("%d %s: %v", begun.StatusCode, text, err)
+	answer := decode[toolAnswer](s, text)
+	if session == "" && answer.Code == "" {
+		s.Fatalf("%d %s", begun.StatusCode, text)
 	}
 	return answer.code()
 }

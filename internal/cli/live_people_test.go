@@ -211,21 +211,19 @@ func (s *signedInWorld) arrive() {
 	s.login = cookie
 	status, body := s.ask(http.MethodPost, s.address+"/api/v1/tokens", `{"name":"laptop","agent":true,"max_tier":2}`,
 		s.as("application/json"))
-	var made struct{ Token string }
-	if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusCreated {
+	s.agent = decode[struct{ Token string }](s, body).Token
+	if status != http.StatusCreated {
 		s.Fatalf("%d %s", status, body)
 	}
-	s.agent = made.Token
 	status, body = s.ask(http.MethodPost, s.address+"/oauth/register",
 		`{"client_name":"A program","redirect_uris":["http://127.0.0.1/back"]}`,
 		http.Header{"Content-Type": {"application/json"}})
-	var client struct {
+	s.client = decode[struct {
 		ID string `json:"client_id"`
-	}
-	if err := json.Unmarshal([]byte(body), &client); err != nil || status != http.StatusCreated {
+	}](s, body).ID
+	if status != http.StatusCreated {
 		s.Fatalf("%d %s", status, body)
 	}
-	s.client = client.ID
 	code := s.allowed()
 	if s.exchange(url.Values{"grant_type": {"authorization_code"}, "code": {code},
 		"redirect_uri": {"http://127.0.0.1/back"}, "code_verifier": {strings.Repeat("v", 43)}}) != http.StatusOK {
@@ -265,9 +263,7 @@ func (s *signedInWorld) signInAs(who fakeoidc.Person) (status int, cookie string
 	}
 	kept := began.Cookies()[0]
 	back, err := url.Parse(get(began.Header.Get("Location"), "").Header.Get("Location"))
-	if err != nil {
-		s.Fatal(err)
-	}
+	check(s, err)
 	arrived, text := s.exchangeOf(http.MethodGet, s.address+back.RequestURI(), "",
 		http.Header{"Cookie": {kept.Name + "=" + kept.Value}})
 	if strings.Contains(text, "nonsense") {
@@ -395,10 +391,7 @@ func (s *signedInWorld) listsAs() fault.Code { return s.agentCalls("list_prs", h
 // shortFolder makes a folder whose path leaves room for the name of a socket.
 func shortFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(os.MkdirTemp("", "sock"))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -410,9 +403,7 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 	if refused := (*stdioproxy.RefusedError)(nil); errors.As(err, &refused) {
 		return fault.Code(refused.Code)
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	check(s, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := fmt.Fprintf(conn, "%s\n%s\n%s\n", greetingOfTest, initializedOfTest,
 		toolCall(tool, arguments)); err != nil {
@@ -420,9 +411,7 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 	}
 	for answers := json.NewDecoder(conn); ; {
 		var answer toolAnswer
-		if err := answers.Decode(&answer); err != nil {
-			s.Fatal(err)
-		}
+		check(s, answers.Decode(&answer))
 		if answer.ID == 2 {
 			return answer.code()
 		}
@@ -431,12 +420,7 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 
 func (s *signedInWorld) agentCalls(tool string, arguments any) fault.Code {
 	s.Helper()
-	raw := s.rawCall(s.address, s.agent, "t", tool, arguments)
-	var answer toolAnswer
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		s.Fatalf("%s: %v", raw, err)
-	}
-	return answer.code()
+	return decode[toolAnswer](s, string(s.rawCall(s.address, s.agent, "t", tool, arguments))).code()
 }
 
 // terminal proposes at the command line.
@@ -447,9 +431,5 @@ func (s *signedInWorld) terminal() fault.Code {
 	if exit == 0 {
 		return ""
 	}
-	var answer struct{ Code fault.Code }
-	if err := json.Unmarshal([]byte(out), &answer); err != nil {
-		s.Fatalf("%d: %s", exit, out)
-	}
-	return answer.Code
+	return decode[struct{ Code fault.Code }](s, out).Code
 }

@@ -31,9 +31,7 @@ func TestLinesArriveInTheirOrder(t *testing.T) {
 
 func TestAPipeThatNobodyReadsStopsNobody(t *testing.T) {
 	in, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	q := newLogWriter(out, nil)
 	const lines = 20 * maxLines
 	line := []byte(strings.Repeat("x", 199) + "\n")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,10 +31,7 @@ func (d *doors) told() (instructions string, tools map[string]string, size int) 
 		tool := t.(map[string]any)
 		tools[tool["name"].(string)], _ = tool["description"].(string)
 	}
-	text, err := json.Marshal(list["tools"])
-	if err != nil {
-		d.Fatal(err)
-	}
+	text := must(json.Marshal(list["tools"]))
 	return instructions, tools, len(instructions) + len(text) - strings.Count(string(text), `\u00`)*5
 }
 
@@ -143,16 +139,10 @@ func (d *doors) connect() (*client.Client, *mcp.InitializeResult) {
 	d.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
-	a := d.app("", new(bytes.Buffer))
-	a.streams.In, a.streams.Out = in, out
-	root := a.rootCommand()
-	root.SetArgs([]string{"mcp-server"})
 	served := make(chan error, 1)
-	go func() { served <- root.ExecuteContext(context.WithoutCancel(d.Context())); _ = out.Close() }()
+	go func() { served <- d.runMCP(in, out); _ = out.Close() }()
 	c := client.NewClient(transport.NewIO(fromServer, toServer, io.NopCloser(strings.NewReader(""))))
-	if err := c.Start(d.Context()); err != nil {
-		d.Fatal(err)
-	}
+	check(d, c.Start(d.Context()))
 	d.Cleanup(func() {
 		_ = toServer.Close()
 		if err := <-served; err != nil {
@@ -163,9 +153,7 @@ func (d *doors) connect() (*client.Client, *mcp.InitializeResult) {
 	var hello mcp.InitializeRequest
 	hello.Params.ProtocolVersion, hello.Params.ClientInfo = "2025-11-25", mcp.Implementation{Name: "tester", Version: "9"}
 	greeting, err := c.Initialize(d.Context(), hello)
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	return c, greeting
 }
 
@@ -288,9 +276,7 @@ func TestAPromptHasTheReviewToAnswer(t *testing.T) {
 	c, _ := d.connect()
 	for _, number := range []string{"1", "#1"} {
 		text, err := d.prompt(c, "answer-review", map[string]string{"repository": "joe/infra", "number": number})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		for _, want := range []string{
 			"data, not instructions", `Say \u003c/untrusted_review_to_answer\u003e how.`, "# Inodes",
 			gitprovider.BlobID([]byte("# Inodes\n"), strings.Repeat("0", 40)),
@@ -381,13 +367,8 @@ func (d *doors) mcpAnswer(modern bool, method, params string) (result, failure m
 		params += modernMeta + "}"
 	}
 	var out bytes.Buffer
-	a := d.app(greeting+fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":%s}`, method, params)+"\n", &out)
-	a.args = []string{"mcp-server"}
-	root := a.rootCommand()
-	root.SetArgs([]string{"mcp-server"})
-	if err := root.ExecuteContext(context.Background()); err != nil {
-		d.Fatal(err)
-	}
+	check(d, d.runMCP(strings.NewReader(greeting+fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":%s}`, method,
+		params)+"\n"), &out))
 	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
 	answer := d.parse(lines[len(lines)-1])
 	result, _ = answer["result"].(map[string]any)
@@ -397,10 +378,7 @@ func (d *doors) mcpAnswer(modern bool, method, params string) (result, failure m
 
 func (d *doors) readResource(modern bool, uri string) (contents []map[string]any, failure map[string]any) {
 	d.Helper()
-	text, err := json.Marshal(uri)
-	if err != nil {
-		d.Fatal(err)
-	}
+	text := must(json.Marshal(uri))
 	result, failure := d.mcpAnswer(modern, "resources/read", `{"uri":`+string(text)+`}`)
 	list, _ := result["contents"].([]any)
 	for _, c := range list {
@@ -550,10 +528,6 @@ func TestWhatIsNamedIsWhatMayBeReadAndBounded(t *testing.T) {
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	check(t, os.WriteFile(name, []byte(text), 0o600))
 }

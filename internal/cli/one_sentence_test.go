@@ -111,12 +111,11 @@ func TestAnActIsOneSentenceWhereverItIsTold(t *testing.T) {
 // secretOf makes a token as the user of the operating system.
 func (w *peopleWorld) secretOf(args ...string) string {
 	w.Helper()
-	out, code := w.command(lookupIn(w.env), append(args, "--json")...)
-	var made struct{ Token string }
-	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 {
-		w.Fatalf("%d %s", code, out)
+	out, errs, code := runCommand(w, lookupIn(w.env), append(args, "--json")...)
+	if code != 0 {
+		w.Fatalf("%d %s%s", code, out, errs)
 	}
-	return made.Token
+	return decode[struct{ Token string }](w, out).Token
 }
 
 // actInManyWays leaves rows of every kind: of a user of the operating system, of ann's token and of an agent, that were
@@ -150,11 +149,11 @@ func (w *peopleWorld) actInManyWays(address, agent string) {
 func (w *peopleWorld) rowsOverREST(address string) (out []rowOfTest) {
 	w.Helper()
 	_, text := w.get(address+"/api/v1/audit?limit=100", w.bearer(""))
-	var list struct{ Entries []rowOfTest }
-	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Entries) < 15 {
-		w.Fatalf("%d rows, %v: %s", len(list.Entries), err, text)
+	rows := decode[struct{ Entries []rowOfTest }](w, text).Entries
+	if len(rows) < 15 {
+		w.Fatalf("%d rows: %s", len(rows), text)
 	}
-	return list.Entries
+	return rows
 }
 
 // compareTerminal asks audit list, as JSON and as text, and audit show.
@@ -189,10 +188,7 @@ func (w *peopleWorld) comparePages(address string, rows []rowOfTest) {
 	}
 	exported := map[int64]string{}
 	for line := range strings.Lines(page("/audit.jsonl")) {
-		var row rowOfTest
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			w.Fatalf("%s: %v", line, err)
-		}
+		row := decode[rowOfTest](w, line)
 		exported[row.Seq] = row.Act
 	}
 	activity, steps := regexp.MustCompile(`(?s)<li[^>]* id="did-(\d+)".*?</li>`), 0

@@ -78,6 +78,16 @@ func reviewAttempt(name, verb, repo, number string, code fault.Code, env map[str
 		}}
 }
 
+// doorsOf are the three interfaces by which something is done: a command, and a request to a path of REST and of the
+// dashboard.
+func doorsOf(command []string, path string, body any, form url.Values) map[string]func(*peopleWorld) fault.Code {
+	return map[string]func(*peopleWorld) fault.Code{
+		"command line": func(w *peopleWorld) fault.Code { return w.throughCLI(command...) },
+		"REST":         func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1"+path, body) },
+		"dashboard":    func(w *peopleWorld) fault.Code { return w.throughServer(path, form) },
+	}
+}
+
 // settingsOfPeople are the settings under which every act is tried.
 func settingsOfPeople() map[string]map[string]string {
 	return map[string]map[string]string{
@@ -208,15 +218,8 @@ func promoteAttempts() (out []attempt) {
 func sessionAttempts() (out []attempt) {
 	start := func(name string, tier int, env map[string]string, code fault.Code) {
 		out = append(out, attempt{name: "start, " + name, env: env, code: code, action: "session.start",
-			doors: map[string]func(*peopleWorld) fault.Code{
-				"command line": func(w *peopleWorld) fault.Code { return w.throughCLI("run", "--tier", fmt.Sprint(tier)) },
-				"REST": func(w *peopleWorld) fault.Code {
-					return w.throughServer("/api/v1/sessions", map[string]any{"tier": tier})
-				},
-				"dashboard": func(w *peopleWorld) fault.Code {
-					return w.throughServer("/sessions", url.Values{"tier": {fmt.Sprint(tier)}})
-				},
-			}})
+			doors: doorsOf([]string{"run", "--tier", fmt.Sprint(tier)}, "/sessions", map[string]any{"tier": tier},
+				url.Values{"tier": {fmt.Sprint(tier)}})})
 	}
 	start("done", 1, nil, "")
 	start("above the highest tier", 2, map[string]string{"CLAUDEOPS_MAX_TIER": "1"}, fault.TierDenied)
@@ -228,11 +231,7 @@ func sessionAttempts() (out []attempt) {
 		start(name, 1, settingsOfPeople()[name], "")
 	}
 	out = append(out, attempt{name: "stop, unknown", code: fault.NotFound, action: "session.stop",
-		doors: map[string]func(*peopleWorld) fault.Code{
-			"REST":         func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/sessions/none/stop", nil) },
-			"dashboard":    func(w *peopleWorld) fault.Code { return w.throughServer("/sessions/none/stop", url.Values{}) },
-			"command line": func(w *peopleWorld) fault.Code { return w.throughCLI("session", "stop", "none") },
-		}})
+		doors: doorsOf([]string{"session", "stop", "none"}, "/sessions/none/stop", nil, url.Values{})})
 	return out
 }
 
@@ -240,11 +239,7 @@ func sessionAttempts() (out []attempt) {
 func connectionAttempts() (out []attempt) {
 	add := func(name, id string, code fault.Code, env map[string]string, before func(*peopleWorld)) {
 		out = append(out, attempt{name: "cut off, " + name, env: env, code: code, action: "connection.cut", before: before,
-			doors: map[string]func(*peopleWorld) fault.Code{
-				"REST":         func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/connections/"+id+"/cut", nil) },
-				"dashboard":    func(w *peopleWorld) fault.Code { return w.throughServer("/connections/"+id+"/cut", url.Values{}) },
-				"command line": func(w *peopleWorld) fault.Code { return w.throughCLI("connections", "cut", id) },
-			}})
+			doors: doorsOf([]string{"connections", "cut", id}, "/connections/"+id+"/cut", nil, url.Values{})})
 	}
 	add("unknown", "none", fault.NotFound, nil, nil)
 	for name, env := range map[string]map[string]string{
@@ -262,9 +257,7 @@ func (w *peopleWorld) connect(id string) {
 	s := store.New(filepath.Join(w.dir, "state"), store.Options{})
 	c := record.Connection{ID: id, Credential: "laptop", Tier: 2, Way: "unix", Peer: "pid 4711, uid 1000",
 		Since: time.Now()}
-	if err := s.Connections().OpenConnection(w.Context(), c); err != nil {
-		w.Fatal(err)
-	}
+	check(w, s.Connections().OpenConnection(w.Context(), c))
 	over := make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -316,11 +309,7 @@ func pauseAttempts() (out []attempt) {
 			body[field] = value
 		}
 		out = append(out, attempt{name: act + ", " + name, env: env, code: code, action: act,
-			doors: map[string]func(*peopleWorld) fault.Code{
-				"command line": func(w *peopleWorld) fault.Code { return w.throughCLI(args...) },
-				"REST":         func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/"+act, body) },
-				"dashboard":    func(w *peopleWorld) fault.Code { return w.throughServer("/"+act, form) },
-			}})
+			doors: doorsOf(args, "/"+act, body, form)})
 	}
 	add("done", "pause", map[string]string{"why": "moving", "repo": "demo/home"}, "", nil)
 	for _, name := range []string{"a policy that is broken", "dry run", "read-only"} { // it can always be done
@@ -357,10 +346,8 @@ func TestWhatPeopleDoHasTheSameEffectThroughEveryInterface(t *testing.T) {
 func newWorldOf(t *testing.T, a attempt) *peopleWorld {
 	t.Helper()
 	w := newPeopleWorld(t, a.env)
-	if err := os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"),
+		0o600))
 	if a.before != nil {
 		a.before(w)
 	}

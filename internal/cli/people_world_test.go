@@ -1,13 +1,11 @@
 package cli_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -49,12 +47,11 @@ func makePeopleSeed() (seed peopleSeed, err error) {
 		return seed, err
 	}
 	run := func(into any, args ...string) error {
-		var out, errors bytes.Buffer
-		streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errors}
-		if code := cli.Run(context.Background(), append(args, "--json"), streams, lookupIn(peopleEnv(seed.dir))); code != 0 {
-			return fmt.Errorf("%v: exit code %d: %s%s", args, code, out.Bytes(), errors.Bytes())
+		out, errs, code := runWith(context.Background(), "", lookupIn(peopleEnv(seed.dir)), append(args, "--json"))
+		if code != 0 {
+			return fmt.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
 		}
-		return json.Unmarshal(out.Bytes(), into)
+		return json.Unmarshal([]byte(out), into)
 	}
 	work := filepath.Join(seed.dir, "work")
 	for _, file := range []struct{ name, text string }{
@@ -149,12 +146,8 @@ func newPeopleWorld(t *testing.T, env map[string]string) *peopleWorld {
 	syscall.ForkLock.RLock() // no child may inherit the copied program, opened for writing: it could not be run (ETXTBSY)
 	err := os.CopyFS(w.dir, os.DirFS(seed.dir))
 	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Join(w.dir, "state"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, os.Chmod(filepath.Join(w.dir, "state"), 0o700))
 	w.env = peopleEnv(w.dir)
 	for name, value := range env {
 		w.env[name] = strings.ReplaceAll(value, "$DIR", w.dir)
@@ -177,9 +170,7 @@ func (w *peopleWorld) asAnn(env map[string]string) func(string) (string, bool) {
 func (w *peopleWorld) seed() peopleSeed {
 	w.Helper()
 	seed, err := seedOfPeople()
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	return seed
 }
 
@@ -195,27 +186,22 @@ func (w *peopleWorld) bearer(secret string) http.Header {
 // command runs a command, and returns its answer and its exit code.
 func (w *peopleWorld) command(lookup func(string) (string, bool), args ...string) (out string, code int) {
 	w.Helper()
-	var stdout, stderr bytes.Buffer
-	streams := cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}
-	code = cli.Run(w.Context(), args, streams, lookup)
-	return stdout.String() + stderr.String(), code
+	out, errs, code := runCommand(w, lookup, args...)
+	return out + errs, code
 }
 
 // throughCLI does something at the command line with ann's token, and returns the code of the refusal, "" for none.
 func (w *peopleWorld) throughCLI(args ...string) fault.Code {
 	w.Helper()
 	out, exit := w.command(w.asAnn(w.env), append(args, "--json")...)
-	var answer struct{ Code fault.Code }
 	if exit == 0 {
 		return ""
 	}
-	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Code == "" {
-		w.Fatalf("%v: exit code %d without a code: %s", args, exit, out)
+	code := decode[struct{ Code fault.Code }](w, out).Code
+	if code == "" || code.ExitCode() != exit {
+		w.Errorf("%v: exit code %d for %q: %s", args, exit, code, out)
 	}
-	if want := answer.Code.ExitCode(); exit != want {
-		w.Errorf("%v: exit code %d, want %d for %s", args, exit, want, answer.Code)
-	}
-	return answer.Code
+	return code
 }
 
 // throughServer does something with a request to `claudeops serve`, signed by ann's token. Without a body it is an
@@ -245,20 +231,9 @@ func (w *peopleWorld) throughPage(page, path string, body any) (code fault.Code)
 // serving runs `claudeops serve` while do asks it at its address.
 func (w *peopleWorld) serving(do func(address string), flags ...string) (said func() string) {
 	w.Helper()
-	ctx, stop := context.WithCancel(w.Context())
-	reader, writer := io.Pipe()
-	ended := make(chan int, 1)
-	var stderr bytes.Buffer
-	go func() {
-		ended <- cli.Run(ctx, append([]string{"serve"}, flags...),
-			cli.Streams{In: strings.NewReader(""), Out: writer, Err: &stderr}, lookupIn(w.env))
-		_ = writer.Close()
-	}()
+	s := serveUntil(w, "http://", lookupIn(w.env), flags...)
 	defer func() {
-		stop()
-		if code := <-ended; code != 0 {
-			w.Errorf("serve ended with %d: %s", code, stderr.Bytes())
-		}
+		s.stop()
 		w.inspect(func(s *store.Store) error {
 			rows, err := s.Audit.Page(w.Context(), record.AuditQuery{Limit: record.MaxAuditLimit})
 			for _, row := range rows {
@@ -269,15 +244,8 @@ func (w *peopleWorld) serving(do func(address string), flags ...string) (said fu
 			return err
 		})
 	}()
-	line, err := bufio.NewReader(reader).ReadString('\n')
-	_, at, found := strings.Cut(line, "http://")
-	if err != nil || !found {
-		w.Fatalf("serve said %q, %v", line, err)
-	}
-	host, _, _ := strings.Cut(at, "/")
-	go func() { _, _ = io.Copy(io.Discard, reader) }()
-	do("http://" + host)
-	return stderr.String
+	do(s.url)
+	return s.log.String
 }
 
 // seeded returns texts with what the seed has: $HEAD is the head commit of the pull request in demo/home.
@@ -315,10 +283,7 @@ func (w *peopleWorld) post(address string, body any) fault.Code {
 		headers.Set("Content-Type", "application/x-www-form-urlencoded")
 		text = form.Encode()
 	} else if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			w.Fatal(err)
-		}
+		raw := must(json.Marshal(body))
 		text = string(raw)
 	}
 	status, answer := w.ask(http.MethodPost, address, text, headers)
@@ -391,17 +356,13 @@ func (w *peopleWorld) heads(dir string) string {
 		}
 		fmt.Fprintf(&texts, "%q\n", text)
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	if known, ok := headsOf.Load(texts.String()); ok {
 		return known.(string)
 	}
 	out, err := exec.CommandContext(w.Context(), "git", "--git-dir", dir, "for-each-ref",
 		"--format=%(refname) %(tree)").Output()
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	headsOf.Store(texts.String(), string(out))
 	return string(out)
 }
@@ -425,9 +386,7 @@ func (w *peopleWorld) inspect(look func(*store.Store) error) {
 	w.Helper()
 	s := store.New(filepath.Join(w.dir, "state"), store.Options{MustExist: true,
 		LocalRoot: func() string { return local.RootIdentity(filepath.Join(w.dir, "root")) }})
-	if err := errors.Join(look(s), s.Close()); err != nil {
-		w.Fatal(err)
-	}
+	check(w, errors.Join(look(s), s.Close()))
 }
 
 // rowsOfSeed is the number of rows in the audit of the seed: two pull requests, a dry run, a token.
@@ -439,18 +398,14 @@ func (w *peopleWorld) read(into any, args ...string) {
 	if code != 0 {
 		w.Fatalf("%v: %d %s", args, code, out)
 	}
-	if err := json.Unmarshal([]byte(out), into); err != nil {
-		w.Fatal(err)
-	}
+	check(w, json.Unmarshal([]byte(out), into))
 }
 
 // said returns the output of a command on both of its streams.
 func (w *peopleWorld) said(args ...string) (out, errs string) {
 	w.Helper()
-	var stdout, stderr strings.Builder
-	cli.Run(context.WithoutCancel(w.Context()), args, cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr},
-		w.plain())
-	return stdout.String(), stderr.String()
+	out, errs, _ = runCommand(w, w.plain(), args...)
+	return out, errs
 }
 
 // What agents wrote is printed so that nothing hides in it, for people and as JSON, and on both streams.
@@ -483,4 +438,43 @@ func TestNothingHidesInWhatIsPrinted(t *testing.T) {
 	if out, _ := w.said("--json", "audit", "list"); !strings.Contains(out, `\u202e`) {
 		t.Errorf("no row has what was written: %s", out)
 	}
+}
+
+// runCommand runs a command, and returns what it printed and its exit code.
+func runCommand(t testing.TB, lookup func(string) (string, bool), args ...string) (out, errs string, code int) {
+	t.Helper()
+	return runWith(t.Context(), "", lookup, args)
+}
+
+// runWith runs a command with an input.
+func runWith(ctx context.Context, in string, lookup func(string) (string, bool), args []string) (out, errs string,
+	code int) {
+	var stdout, stderr bytes.Buffer
+	code = cli.Run(ctx, args, cli.Streams{In: strings.NewReader(in), Out: &stdout, Err: &stderr}, lookup)
+	return stdout.String(), stderr.String(), code
+}
+
+// check ends the test on an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// decode reads JSON, and ends the test if a text is none.
+func decode[T any](t testing.TB, text string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return v
+}
+
+// must is for what fails only where the test itself is wrong, or the machine is.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -41,9 +41,7 @@ func slowForge(t *testing.T) slowWork {
 	release := sync.OnceFunc(func() { close(released) })
 	t.Cleanup(release) // before the server is closed
 	text := filepath.Join(t.TempDir(), "disk.md")
-	if err := os.WriteFile(text, []byte("# Disk\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(text, []byte("# Disk\n"), 0o600))
 	return slowWork{
 		says: "Propose a change as a pull request: ", held: held, release: release,
 		args: func() []string {
@@ -66,9 +64,7 @@ func slowHeads(t *testing.T) slowWork {
 		says: "Verifying the audit: ", held: held,
 		args: func() []string {
 			made++
-			if err := unix.Mkfifo(pipe(made), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check(t, unix.Mkfifo(pipe(made), 0o600))
 			return []string{"audit", "verify", "--heads", pipe(made)}
 		},
 		release: func() {
@@ -99,16 +95,12 @@ func TestWhatTakesLongSaysSoAtATerminalAlone(t *testing.T) {
 			var piped bytes.Buffer
 			inPipe := command()
 			inPipe.Stdout, inPipe.Stderr = &piped, &piped
-			if err := inPipe.Start(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, inPipe.Start())
 			<-work.held
 			keyboard, screen := openTerminal(t)
 			atTerminal := command()
 			atTerminal.Stdin, atTerminal.Stdout, atTerminal.Stderr = screen, screen, screen
-			if err := atTerminal.Start(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, atTerminal.Start())
 			_ = screen.Close()
 			hung := time.AfterFunc(time.Minute, func() { _, _ = atTerminal.Process.Kill(), inPipe.Process.Kill() })
 			defer hung.Stop()

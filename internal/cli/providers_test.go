@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -25,10 +23,7 @@ func TestCloneURLsBeginWithTheAddressOfPagesNotOfTheAPI(t *testing.T) {
 		"https://example.org:8443/git/":      {"example.org:8443", "https://example.org:8443/git"},
 		"https://ghe.example.org:84/api/v3/": {"ghe.example.org:84", "https://ghe.example.org:84"},
 	} {
-		at, err := url.Parse(api)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must(url.Parse(api))
 		if got := app.CloneBase(at, []string{c.host}); got != c.want {
 			t.Errorf("%s: %s, want %s", api, got, c.want)
 		}
@@ -45,26 +40,14 @@ func TestAWorkingCopyIsUpdatedFromWhereTheOperatorSaysAlone(t *testing.T) {
 		"GITEA_TOKEN":  "gitea-token-of-the-forge",
 		"GITHUB_TOKEN": "github-token-of-the-forge", "TEAM_TOKEN": "token-of-the-team",
 	}
-	a := &commandLine{
-		lookup:  func(name string) (string, bool) { value, has := env[name]; return value, has },
-		streams: Streams{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: io.Discard},
-	}
-	p := a.program().Wire(app.Needs{})
-	defer a.program().Close() //nolint:errcheck // nothing was written
+	a, p := newProcess(t, env)
 	for _, origin := range []string{"https://other.example.org/team", "ssh://git@other.example.org/ssh"} {
-		allow := &commandLine{lookup: a.lookup, streams: Streams{In: strings.NewReader(""), Out: new(bytes.Buffer),
-			Err: io.Discard}}
-		root := allow.rootCommand()
 		args := []string{"sources", "allow", origin}
 		if strings.HasPrefix(origin, "https") {
 			args = append(args, "--token-env", "TEAM_TOKEN")
 		}
-		root.SetArgs(args)
-		if err := root.ExecuteContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := allow.program().Close(); err != nil {
-			t.Fatal(err)
+		if _, errs, code := runArgs(t, env, args...); code != 0 {
+			t.Fatal(errs)
 		}
 	}
 	for address, want := range map[string]struct {

@@ -72,13 +72,12 @@ func TestATokensLimitsAreThoseThatAServerHas(t *testing.T) {
 // agentToken makes one of tier 3, with more flags.
 func (d *doors) agentToken(name string, flags ...string) string {
 	d.Helper()
-	var out bytes.Buffer
-	root := d.app("", &out).rootCommand()
-	root.SetArgs(append([]string{"token", "create", "--agent", "--tier", "3", "--name", name}, flags...))
-	if err := root.ExecuteContext(d.Context()); err != nil {
-		d.Fatal(err)
+	out, errs, code := runArgs(d, d.env, append([]string{"token", "create", "--agent", "--tier", "3", "--name", name},
+		flags...)...)
+	if code != 0 {
+		d.Fatal(errs)
 	}
-	return strings.TrimSpace(out.String())
+	return strings.TrimSpace(out)
 }
 
 // throughAddress returns a tool's answer at /mcp to an agent with a token, without the parts that differ from call to
@@ -88,22 +87,17 @@ func (d *doors) throughAddress(token string, o operation.Operation) string {
 	const version = "2026-07-28"
 	server := httptest.NewServer(d.server())
 	defer server.Close()
-	r, err := http.NewRequestWithContext(d.Context(), http.MethodPost, server.URL+"/mcp", strings.NewReader(fmt.Sprintf(
+	r := must(http.NewRequestWithContext(d.Context(), http.MethodPost, server.URL+"/mcp", strings.NewReader(fmt.Sprintf(
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{`+
 			`"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},`+
-			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, o.Name, goodRequest(o), version)))
-	if err != nil {
-		d.Fatal(err)
-	}
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, o.Name, goodRequest(o), version))))
 	for header, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json",
 		"Authorization":        "Bearer " + token,
 		"Mcp-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": o.Name} {
 		r.Header.Set(header, value)
 	}
 	answer, err := server.Client().Do(r)
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK || !bytes.Contains(text, []byte(`"result"`)) {
@@ -119,7 +113,7 @@ func (d *doors) written() string {
 	d.Helper()
 	var b strings.Builder
 	for _, root := range []string{d.repo, ".", d.env["HOME"]} {
-		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		check(d, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() {
 				var text []byte
 				if text, err = os.ReadFile(path); err == nil {
@@ -127,10 +121,7 @@ func (d *doors) written() string {
 				}
 			}
 			return err
-		})
-		if err != nil {
-			d.Fatal(err)
-		}
+		}))
 	}
 	return b.String()
 }
@@ -143,9 +134,7 @@ func (d *doors) cached() (file string) {
 	sum := sha256.Sum256([]byte("content"))
 	name := "downloads/" + hex.EncodeToString(sum[:])
 	folder := filepath.Join(d.env["FRACTARY_CACHE_DIR"], "claudeops")
-	if err := os.MkdirAll(filepath.Join(folder, "registries"), 0o700); err != nil {
-		d.Fatal(err)
-	}
+	check(d, os.MkdirAll(filepath.Join(folder, "registries"), 0o700))
 	operationtest.WriteFiles(d, folder, map[string]string{"files": name + "\n", name: "content"})
 	return filepath.Join(folder, name)
 }
@@ -155,9 +144,7 @@ func (d *doors) rows(action string) (out []record.RecordedAttempt) {
 	d.Helper()
 	all, err := d.app("", new(bytes.Buffer)).program().Wire(app.Needs{}).Store.Audit.Page(d.Context(),
 		record.AuditQuery{Limit: 100})
-	if err != nil {
-		d.Fatal(err)
-	}
+	check(d, err)
 	for _, row := range all {
 		if row.Action == action {
 			out = append(out, row)
@@ -169,9 +156,7 @@ func (d *doors) rows(action string) (out []record.RecordedAttempt) {
 func (d *doors) policy(text string) {
 	d.Helper()
 	d.env["CLAUDEOPS_POLICY"] = filepath.Join(d.TempDir(), "rules.yaml")
-	if err := os.WriteFile(d.env["CLAUDEOPS_POLICY"], []byte("version: 1\n"+text), 0o600); err != nil {
-		d.Fatal(err)
-	}
+	check(d, os.WriteFile(d.env["CLAUDEOPS_POLICY"], []byte("version: 1\n"+text), 0o600))
 }
 
 func TestThePolicyRaisesTheTierOfAToolAtEveryWayIn(t *testing.T) {
@@ -220,9 +205,7 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 	policy := filepath.Join(dir, "policy.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(policy, []byte(text), 0o600))
 	}
 	write("version: 1\ncaps: {creations_per_hour: 7}\n")
 	env := map[string]string{
@@ -231,10 +214,7 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 		"GITHUB_TOKEN":       "tok-7f3a9c2e51d84b60", "SECRET_OF_ANOTHER": "x", "CLAUDEOPS_AGENT_ENV": "FOR_AGENTS",
 		"FOR_AGENTS": "yes",
 	}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	p := a.program().Wire(app.Needs{})
-	t.Cleanup(func() { _ = a.program().Close() })
+	a, p := newProcess(t, env)
 	rights := gateway.Rights{Session: "01J0000000000000000000000A", Tier: 1, DryRun: true, ReadOnly: true,
 		Toolsets: []string{"pr"}, Folder: dir}
 	own := app.WithRights(a.program(), p, rights)
@@ -292,29 +272,15 @@ func becomes(t *testing.T, what string, is func() bool) {
 func TestAnAgentsTokenIsAskedAgainInTheRecords(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(t.TempDir(), "state")}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	p := a.program().Wire(app.Needs{})
-	t.Cleanup(func() { _ = a.program().Close() })
-	secret, err := access.NewSecret(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, p := newProcess(t, env)
+	secret := must(access.NewSecret(rand.Reader))
 	token := access.Token{ID: "1", Name: "laptop", Hash: access.Hash(secret), MaxTier: 2, Agent: true,
 		CreatedAt: time.Now()}
-	if err := p.Store.Access.InsertToken(t.Context(), token); err != nil {
-		t.Fatal(err)
-	}
+	check(t, p.Store.Access.InsertToken(t.Context(), token))
 	arrival, err := app.AdmitAgent(t.Context(), p, secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := arrival.Still(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Store.Access.RevokeToken(t.Context(), "laptop"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, arrival.Still(t.Context()))
+	check(t, p.Store.Access.RevokeToken(t.Context(), "laptop"))
 	if err := arrival.Still(t.Context()); fault.CodeOf(err) != fault.Unauthenticated {
 		t.Errorf("got %v", err)
 	}

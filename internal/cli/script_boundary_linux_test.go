@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,9 +30,7 @@ const inTheEnvironment = "tok-7f3a9c2e51d84b60-environment"
 func newScripted(t *testing.T, settings string, files map[string]string) *scripted {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "claudeops-scripted-") // not in memory: scripts may write in /dev/shm
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &scripted{
 		T: t, project: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"),
@@ -74,13 +71,9 @@ func (s *scripted) finding() (status, detail string) {
 	cmd := exec.Command("claudeops", "doctor", "--json")
 	cmd.Dir, cmd.Env = s.project, s.env
 	text, _ := cmd.Output() // it ends with an error where something is missing
-	var answer struct {
+	for _, f := range decode[struct {
 		Findings []struct{ Name, Status, Detail string }
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		s.Fatalf("%v: %s", err, text)
-	}
-	for _, f := range answer.Findings {
+	}](s, string(text)).Findings {
 		if f.Name == "scripts' boundary" {
 			return f.Status, f.Detail
 		}
@@ -102,6 +95,7 @@ ls STATE ROOT && echo listed
 ln -s STATE link; cat link/found; ln STATE/found hard; cat hard
 mv STATE/found moved && echo moved; rm -f STATE/found && echo removed the records; echo > STATE/new && echo wrote the records
 echo >> POLICY && echo wrote the policy
+echo > ROOT/demo/new && echo wrote to a repository
 echo >> HOME/.profile && echo wrote the profile
 echo > "/tmp/claudeops-test-$$" && { echo wrote into /tmp; rm -f "/tmp/claudeops-test-$$"; }
 for f in /proc/[0-9]*/environ; do grep -q -a MARK "$f" && echo "looked into $f"; done
@@ -128,7 +122,8 @@ func TestByDefaultAScriptDoesNotReachWhatIsOurs(t *testing.T) {
 		kept := err == nil && string(text) == "found the records\n"
 		switch {
 		case settings == "{boundary: none}":
-			if !strings.Contains(out, "found the records") || !strings.Contains(out, "found a repository") || kept {
+			if !strings.Contains(out, "found the records") || !strings.Contains(out, "found a repository") ||
+				!strings.Contains(out, "wrote to a repository") || kept {
 				t.Errorf("%s: the attack does not work, so that the test shows nothing: %s", settings, out)
 			}
 			if status != "warning" || !strings.Contains(detail, "none, as the settings of scripts say") {
@@ -198,9 +193,7 @@ print("python", mod.say())
 `,
 	})
 	for _, dir := range []string{filepath.Join(s.home, "cache"), filepath.Join(filepath.Dir(s.project), "out")} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Mkdir(dir, 0o700))
 	}
 	out, code := s.run("scripts", "run", "build")
 	if want := "python built\n755\n640\ndone\n"; code != 0 || !strings.Contains(out, want) ||
@@ -316,29 +309,16 @@ func TestACommandConcealsItsEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"pr", "create", "--from", "-"}, {"mcp-server"},
 		{"policy", "check", "--paths-from", "-"}} {
-		binary, err := exec.LookPath("claudeops")
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, err := os.Open(binary) // another user may not look into the folder of the binary
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command("/proc/self/fd/3", args...)
-		cmd.ExtraFiles = []*os.File{file}
-		cmd.Env = []string{"GITHUB_TOKEN=tok-7f3a9c2e51d84b60", "CLAUDEOPS_STATE_DIR=" + t.TempDir()}
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
+		cmd := ordinary(t, t.TempDir(), args...)
+		cmd.Env = append(cmd.Env, "GITHUB_TOKEN=tok-7f3a9c2e51d84b60")
 		user := uint32(os.Getuid()) //nolint:gosec // an id
 		if user == 0 {
-			user = 65534
-			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
+			user = nobody
 		}
 		if _, err := cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, cmd.Start())
 		var info syscall.Stat_t
 		concealed := false
 		for end := time.Now().Add(time.Minute); !concealed && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -356,6 +336,5 @@ func TestACommandConcealsItsEnvironment(t *testing.T) {
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		_ = file.Close()
 	}
 }

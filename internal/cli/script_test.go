@@ -141,9 +141,7 @@ func startWorkers(t *testing.T) (folder string) {
 	if err == nil {
 		err = os.Link(filepath.Join(bin, "ask"), filepath.Join(folder, "claudeops"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for number := range runtime.GOMAXPROCS(0) + 1 {
 		worker := exec.CommandContext(t.Context(), filepath.Join(bin, "claudeops"), commands.Worker,
 			commands.Socket(folder, number))
@@ -152,9 +150,7 @@ func startWorkers(t *testing.T) (folder string) {
 		if err == nil {
 			err = worker.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		t.Cleanup(func() {
 			_ = worker.Process.Kill()
 			_ = worker.Wait()
@@ -370,11 +366,8 @@ func writeBytes(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), fmt.Append(nil, text), 0o600))
 }
 
-// servedProcess is the server that a script has started.
-type servedProcess struct {
-	cmd *exec.Cmd
-	url string
-}
+// servedProcess is the server that a script has started. Its address is in SERVED.
+type servedProcess struct{ cmd *exec.Cmd }
 
 // serveKey is where a script's environment keeps its server.
 type serveKey struct{}
@@ -385,9 +378,6 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: serve COMMAND ARG...")
 	}
 	path, err := exec.LookPath(args[0])
-	if err != nil {
-		path, err = lookIn(ts.Getenv("PATH"), args[0])
-	}
 	ts.Check(err)
 	stderr, err := os.Create(ts.MkAbs("served.err"))
 	ts.Check(err)
@@ -415,17 +405,7 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("it does not say where it listens: %q", line[:n])
 	}
 	ts.Setenv("SERVED", strings.TrimSuffix(url, "/"))
-	ts.Value(serveKey{}).(*servedProcess).cmd, ts.Value(serveKey{}).(*servedProcess).url = cmd, strings.TrimSuffix(url,
-		"/")
-}
-
-func lookIn(path, name string) (string, error) {
-	for _, dir := range strings.Split(path, string(os.PathListSeparator)) {
-		if _, err := os.Stat(dir + "/" + name); err == nil {
-			return dir + "/" + name, nil
-		}
-	}
-	return "", fmt.Errorf("%s is not in the path", name)
+	ts.Value(serveKey{}).(*servedProcess).cmd = cmd
 }
 
 // fetch asks the server, and prints what it answers: fetch METHOD PATH [BODY-FILE] [token=FILE]. A body is JSON, or a
@@ -448,7 +428,7 @@ func fetch(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, args[0], ts.Value(serveKey{}).(*servedProcess).url+args[1], body)
+	r, err := http.NewRequestWithContext(ctx, args[0], ts.Getenv("SERVED")+args[1], body)
 	ts.Check(err)
 	if body != nil {
 		r.Header.Set("Content-Type", contentType)
@@ -500,22 +480,34 @@ func notRun() map[string]string {
 	}
 }
 
-// whyNotRun is the reason of a line that is not run, "" for one that is.
-func whyNotRun(line string) (beginning, why string) {
-	for beginning, why := range notRun() {
-		if strings.HasPrefix(strings.TrimSpace(line), beginning) {
+// reasonOf finds the reason of a line that is not run in a list, by its beginning; "" for one that is.
+func reasonOf(line string, list map[string]string) (beginning, why string) {
+	for beginning, why := range list {
+		if strings.HasPrefix(strings.TrimLeft(line, " \t"), beginning) {
 			return beginning, why
 		}
 	}
 	return "", ""
 }
 
-// blocksOf are the blocks of commands of a page.
-func blocksOf(t interface{ Fatal(...any) }, page string) (out []string) {
-	text, err := os.ReadFile(filepath.Join("..", "..", page))
-	if err != nil {
-		t.Fatal(err)
+// whyNotRun is the reason of a line of a page.
+func whyNotRun(line string) (beginning, why string) { return reasonOf(line, notRun()) }
+
+// filledIn replaces what readers have a value of their own for: OLD=>NEW.
+func filledIn(ts *testscript.TestScript, text string, replacements []string) string {
+	for _, arg := range replacements {
+		old, replacement, ok := strings.Cut(arg, "=>")
+		if !ok || old == "" || !strings.Contains(text, old) {
+			ts.Fatalf("%q is not in\n%s", old, text)
+		}
+		text = strings.ReplaceAll(text, old, replacement)
 	}
+	return text
+}
+
+// blocksOf are the blocks of commands of a page.
+func blocksOf(page string) (out []string) {
+	text := must(os.ReadFile(filepath.Join("..", "..", page)))
 	for _, m := range regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$").FindAllStringSubmatch(string(text), -1) {
 		if !strings.HasPrefix(m[1], "#!") { // a file, and no commands
 			out = append(out, m[1])
@@ -531,7 +523,7 @@ func runPage(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: page PAGE TEXT [OLD=>NEW...]")
 	}
 	var found []string
-	for _, block := range blocksOf(fatal{ts}, args[0]) {
+	for _, block := range blocksOf(args[0]) {
 		if strings.Contains(block, args[1]) {
 			found = append(found, block)
 		}
@@ -543,14 +535,7 @@ func runPage(ts *testscript.TestScript, neg bool, args []string) {
 		_, why := whyNotRun(line)
 		return why != ""
 	})
-	text := strings.Join(lines, "\n")
-	for _, arg := range args[2:] {
-		old, replacement, ok := strings.Cut(arg, "=>")
-		if !ok || old == "" || !strings.Contains(text, old) {
-			ts.Fatalf("%q is not in the block", old)
-		}
-		text = strings.ReplaceAll(text, old, replacement)
-	}
+	text := filledIn(ts, strings.Join(lines, "\n"), args[2:])
 	if err := ts.Exec("bash", "-euc", text); (err != nil) != neg {
 		ts.Fatalf("%v, of\n%s", err, text)
 	}
@@ -585,14 +570,7 @@ func examplesOf(cmd *cobra.Command) (lines []string) {
 	return lines
 }
 
-func whyExampleNotRun(line string) (beginning, why string) {
-	for beginning, why := range exampleNotRun() {
-		if strings.HasPrefix(line, beginning) {
-			return beginning, why
-		}
-	}
-	return "", ""
-}
+func whyExampleNotRun(line string) (beginning, why string) { return reasonOf(line, exampleNotRun()) }
 
 // runExample runs the example that the help of a command shows, by bash: example COMMAND [OLD=>NEW...]. OLD is a
 // placeholder for which readers have a value of their own.
@@ -608,13 +586,7 @@ func runExample(ts *testscript.TestScript, neg bool, args []string) {
 			text += line
 		}
 	}
-	for _, arg := range args[1:] {
-		old, replacement, ok := strings.Cut(arg, "=>")
-		if !ok || old == "" || !strings.Contains(text, old) {
-			ts.Fatalf("%q is not in the example", old)
-		}
-		text = strings.ReplaceAll(text, old, replacement)
-	}
+	text = filledIn(ts, text, args[1:])
 	if err := ts.Exec("bash", "-euxc", text); err != nil {
 		ts.Fatalf("%v, of\n%s", err, text)
 	}
@@ -623,10 +595,7 @@ func runExample(ts *testscript.TestScript, neg bool, args []string) {
 // Every example of every command is run by a script of testdata/script, or stands in exampleNotRun.
 func TestEveryExampleIsRun(t *testing.T) {
 	t.Parallel()
-	script, err := os.ReadFile("testdata/script/examples.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must(os.ReadFile("testdata/script/examples.txtar"))
 	run, used, lines := map[string]bool{}, map[string]bool{}, 0
 	for _, m := range regexp.MustCompile(`(?m)^example '([^']+)'`).FindAllStringSubmatch(string(script), -1) {
 		run[m[1]] = true
@@ -646,20 +615,21 @@ func TestEveryExampleIsRun(t *testing.T) {
 		}
 	}
 	visit(cli.Command())
-	for beginning := range exampleNotRun() {
+	checkNotRun(t, exampleNotRun(), used, lines)
+}
+
+// checkNotRun checks that there is a line for each reason not to run one, and that lines were found at all.
+func checkNotRun(t *testing.T, list map[string]string, used map[string]bool, lines int) {
+	t.Helper()
+	for beginning, why := range list {
 		if !used[beginning] {
-			t.Errorf("exampleNotRun has %q, which no command shows", beginning)
+			t.Errorf("no line begins with %q, which is not run: %s", beginning, why)
 		}
 	}
 	if lines < 100 {
 		t.Errorf("only %d lines were found", lines)
 	}
 }
-
-// fatal is a script where a test is wanted.
-type fatal struct{ ts *testscript.TestScript }
-
-func (f fatal) Fatal(args ...any) { f.ts.Fatalf("%v", args) }
 
 // Every command that the tutorials, the guides and README show is run by a script of testdata/script, from the page, or
 // stands in notRun.
@@ -671,16 +641,13 @@ func TestEveryCommandOfThePagesIsRun(t *testing.T) {
 	}
 	var all strings.Builder
 	for _, name := range scripts {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(name))
 		all.Write(text)
 	}
 	runs := regexp.MustCompile(`(?m)^(?:! )?page (\S+) (?:'([^']+)'|(\S+))`).FindAllStringSubmatch(all.String(), -1)
 	used, lines := map[string]bool{}, 0
 	for _, page := range pagesWithCommands(t) {
-		for _, block := range blocksOf(t, page) {
+		for _, block := range blocksOf(page) {
 			isRun := slices.ContainsFunc(runs, func(run []string) bool {
 				return run[1] == page && strings.Contains(block, run[2]+run[3])
 			})
@@ -694,14 +661,7 @@ func TestEveryCommandOfThePagesIsRun(t *testing.T) {
 			}
 		}
 	}
-	for beginning := range notRun() {
-		if !used[beginning] {
-			t.Errorf("notRun has %q, which stands on no page", beginning)
-		}
-	}
-	if lines < 100 {
-		t.Errorf("only %d lines were found", lines)
-	}
+	checkNotRun(t, notRun(), used, lines)
 }
 
 func pagesWithCommands(t *testing.T) []string {

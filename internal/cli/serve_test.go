@@ -43,10 +43,7 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "done")
 	})}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"))
 	p := &app.Parts{Log: slog.New(slog.DiscardHandler)}
 	ended := make(chan error, 1)
 	closing := &closingListener{Listener: listener, closed: make(chan struct{})}
@@ -81,16 +78,7 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 
 func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {
 	t.Parallel()
-	state := t.TempDir()
-	a := &commandLine{
-		streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard},
-		lookup: func(name string) (string, bool) {
-			value, set := map[string]string{"CLAUDEOPS_STATE_DIR": state}[name]
-			return value, set
-		},
-	}
-	p := a.program().Wire(app.Needs{})
-	t.Cleanup(func() { _ = p.Store.Close() })
+	_, p := newProcess(t, map[string]string{"CLAUDEOPS_STATE_DIR": t.TempDir()})
 	secret, err := app.NewSignIn(p).OperatorToken(t.Context())
 	if err != nil || secret == "" {
 		t.Fatalf("%q, %v", secret, err)
@@ -128,18 +116,10 @@ func TestWhatAPageFetchesIsInTheAudit(t *testing.T) {
 		"AGENTPACK_HOME": filepath.Join(dir, "agentpack"), "CLAUDEOPS_TOOLSETS": "pr,deploy",
 	}
 	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
-		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }, folder: filepath.Join(dir, "project")}
+		lookup: valuesOf(env), folder: filepath.Join(dir, "project")}
 	p := a.program().Wire(app.Needs{})
 	t.Cleanup(func() { _ = a.program().Close() })
 	d := app.NewDeployments(p)
-	rows := func() []record.RecordedAttempt {
-		t.Helper()
-		list, err := p.Store.Audit.Page(t.Context(), record.AuditQuery{Ascending: true, Limit: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list
-	}
 	if _, err := d.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +127,8 @@ func TestWhatAPageFetchesIsInTheAudit(t *testing.T) {
 		Commit: strings.Repeat("0", 40)}); err == nil {
 		t.Error("a commit that is not there")
 	}
-	got := rows()
+	got, err := p.Store.Audit.Page(t.Context(), record.AuditQuery{Ascending: true, Limit: 10})
+	check(t, err)
 	if len(got) != 2 || got[0].Outcome != record.OutcomeDone || got[1].Outcome == record.OutcomeDone ||
 		got[1].Repo != "infra" {
 		t.Fatalf("%+v", got)

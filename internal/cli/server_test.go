@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -20,6 +21,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,36 +31,47 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
-// startedServer is a `claudeops serve` in this process, in a state folder.
+// startedServer is a `claudeops serve` in this process.
 type startedServer struct {
-	said string // what it printed when it began to listen
-	stop func() (code int)
+	said, url string       // what it printed when it began to listen, and where it does
+	log       bytes.Buffer // what it said beside, once it has ended
+	stop      func()       // has it end, and fails the test unless it ends well
 }
 
-func serveIn(t *testing.T, state string) startedServer {
+// serveUntil starts a server, and waits until it has printed a text. It ends with the test at the latest.
+func serveUntil(t testing.TB, text string, lookup func(string) (string, bool), flags ...string) *startedServer {
 	t.Helper()
-	env := map[string]string{"CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_ADDR": "127.0.0.1:0", "PATH": os.Getenv("PATH"),
-		"HOME": t.TempDir()}
 	ctx, cancel := context.WithCancel(context.Background())
 	reader, writer := io.Pipe()
-	ended := make(chan int, 1)
+	ended, s := make(chan int, 1), &startedServer{}
 	go func() {
-		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: io.Discard},
-			func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+		ended <- cli.Run(ctx, append([]string{"serve"}, flags...),
+			cli.Streams{In: strings.NewReader(""), Out: writer, Err: &s.log}, lookup)
 		_ = writer.Close()
 	}()
-	var said strings.Builder
-	lines := bufio.NewReader(reader)
-	for !strings.Contains(said.String(), "token") { // which its last line names
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		if code := <-ended; code != 0 {
+			t.Errorf("serve ended with %d: %s", code, s.log.Bytes())
+		}
+	})
+	t.Cleanup(s.stop)
+	for lines := bufio.NewReader(reader); !strings.Contains(s.said, text); {
 		line, err := lines.ReadString('\n')
-		said.WriteString(line)
-		if err != nil {
-			t.Fatalf("it ended: %q, %v", said.String(), err)
+		if s.said += line; err != nil {
+			t.Fatalf("serve said %q, %v", s.said, err)
 		}
 	}
-	s := startedServer{said: said.String(), stop: func() int { cancel(); return <-ended }}
-	t.Cleanup(cancel)
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	s.url = regexp.MustCompile(`http://[0-9.:]+`).FindString(s.said)
 	return s
+}
+
+// serveIn starts a server in a state folder.
+func serveIn(t *testing.T, state string) *startedServer {
+	t.Helper()
+	return serveUntil(t, "token", lookupIn(map[string]string{"CLAUDEOPS_STATE_DIR": state, // its last line names one
+		"CLAUDEOPS_ADDR": "127.0.0.1:0", "PATH": os.Getenv("PATH"), "HOME": t.TempDir()}))
 }
 
 func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T) {
@@ -81,10 +94,7 @@ func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T)
 		t.Fatalf("it said %s", s.said)
 	}
 	base, code := "http://"+parsed.Host, parsed.Query().Get("code")
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must(cookiejar.New(nil))
 	client := &http.Client{Jar: jar}
 	if status, page := fetchPage(t, client, http.MethodGet, address, nil); status != 200 || !strings.Contains(page, code) {
 		t.Fatalf("%d %s", status, page)
@@ -104,17 +114,12 @@ func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T)
 		url.Values{"code": {code}}); status != 401 {
 		t.Errorf("the code was good twice: %d", status)
 	}
-	if exit := s.stop(); exit != 0 {
-		t.Errorf("it ended with %d", exit)
-	}
+	s.stop()
 
 	again := serveIn(t, state)
 	if kept, err := os.ReadFile(file); err != nil || string(kept) != string(secret) ||
 		!strings.Contains(again.said, "/sign-in?code=") || strings.Contains(again.said, code) {
 		t.Errorf("another token %v, or no other code: %s", err, again.said)
-	}
-	if exit := again.stop(); exit != 0 {
-		t.Errorf("it ended with %d", exit)
 	}
 }
 
@@ -124,72 +129,42 @@ func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	const secret = "cops_0123456789012345678901234567890123456789012"
-	if err := os.WriteFile(filepath.Join(state, "operator-token"), []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(state, "operator-token"), []byte(secret+"\n"), 0o600))
 	s := serveIn(t, state)
-	address := regexp.MustCompile(`http://[^/]+`).FindString(s.said)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/api/v1/me", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+secret)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
+	answer, _ := exchange(t, http.DefaultClient, http.MethodGet, s.url+"/api/v1/me", "",
+		http.Header{"Authorization": {"Bearer " + secret}})
 	if answer.StatusCode != 200 {
 		t.Errorf("status %d", answer.StatusCode)
 	}
-	s.stop()
 }
 
 func TestAServerThatCannotKeepItsTokenSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(state, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out, problems strings.Builder
+	check(t, os.WriteFile(state, nil, 0o600))
 	env := map[string]string{"CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_ADDR": "127.0.0.1:0"}
-	code := cli.Run(t.Context(), []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
-		func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-	if code == fault.ExitDone || out.Len() > 0 || !strings.Contains(problems.String(), state) {
-		t.Errorf("exit %d: %s%s", code, out.String(), problems.String())
+	out, problems, code := runCommand(t, lookupIn(env), "serve")
+	if code == fault.ExitDone || out != "" || !strings.Contains(problems, state) {
+		t.Errorf("exit %d: %s%s", code, out, problems)
 	}
 }
 
 func fetchPage(t *testing.T, client *http.Client, method, address string, form url.Values) (status int, text string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/html")
+	headers := http.Header{"Accept": {"text/html"}}
 	if form != nil {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		headers["Content-Type"], headers["Sec-Fetch-Site"] = []string{"application/x-www-form-urlencoded"},
+			[]string{"same-origin"}
 	}
-	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(body)
+	answer, text := exchange(t, client, method, address, form.Encode(), headers)
+	return answer.StatusCode, text
 }
 
 // healthOf runs `claudeops health` against an address.
 func healthOf(t *testing.T, env map[string]string) (code int, out, errOut string) {
 	t.Helper()
-	var stdout, stderr strings.Builder
-	code = cli.Run(t.Context(), []string{"health"}, cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr},
-		func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-	return code, stdout.String(), stderr.String()
+	out, errOut, code = runCommand(t, lookupIn(env), "health")
+	return code, out, errOut
 }
 
 func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
@@ -203,9 +178,7 @@ func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
 	defer server.Close()
 	addr := server.Listener.Addr().String()
 	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, listening := range []string{addr, "0.0.0.0:" + port, ":" + port, "localhost:" + port} {
 		code, out, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": listening, "CLAUDEOPS_BASE_PATH": "/ops"})
 		if code != fault.ExitDone || !strings.Contains(out, "is ready") || asked != "/ops/readyz" {
@@ -374,11 +347,7 @@ func TestDoctorSaysByWhichRulesTheServerJudges(t *testing.T) {
 	other["CLAUDEOPS_POLICY"] = filepath.Join(w.dir, "other.yaml")
 	says := func(env map[string]string) (found doctor.Finding) {
 		out, _ := w.command(lookupIn(env), "doctor", "--json")
-		var answer struct{ Findings []doctor.Finding }
-		if err := json.Unmarshal([]byte(out), &answer); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		for _, f := range answer.Findings {
+		for _, f := range decode[struct{ Findings []doctor.Finding }](t, out).Findings {
 			if f.Name == "server" {
 				found = f
 			}
@@ -493,30 +462,23 @@ func (h responseHead) Cookies() []*http.Cookie { return (&http.Response{Header: 
 // exchangeOf asks, and follows no redirect.
 func (w *peopleWorld) exchangeOf(method, address, body string, headers http.Header) (head responseHead, text string) {
 	w.Helper()
-	return w.exchangeBy(&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+	return exchange(w, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}, method, address, body, headers)
 }
 
-// exchangeBy asks with a client.
-func (w *peopleWorld) exchangeBy(client *http.Client, method, address, body string, headers http.Header) (
+// exchange asks with a client.
+func exchange(t testing.TB, client *http.Client, method, address, body string, headers http.Header) (
 	head responseHead, text string,
 ) {
-	w.Helper()
-	r, err := http.NewRequestWithContext(w.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		w.Fatal(err)
-	}
+	t.Helper()
+	r := must(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body)))
 	r.Header = headers
 	got, err := client.Do(r)
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(t, err)
 	defer got.Body.Close()
 	raw, err := io.ReadAll(got.Body)
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(t, err)
 	return responseHead{got.StatusCode, got.Header}, string(raw)
 }
 
@@ -524,25 +486,15 @@ func (w *peopleWorld) exchangeBy(client *http.Client, method, address, body stri
 func (w *peopleWorld) put(name, text string) {
 	w.Helper()
 	path := filepath.Join(w.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		w.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		w.Fatal(err)
-	}
+	check(w, os.MkdirAll(filepath.Dir(path), 0o700))
+	check(w, os.WriteFile(path, []byte(text), 0o600))
+	check(w, os.Chmod(path, 0o600))
 }
 
 func (w *peopleWorld) becomes(what string, is func() bool) {
 	w.Helper()
 	// Who asks more often with a token that is not good any more comes to the bound of wrong tokens in a minute.
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(250 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.Fatalf("waited in vain: %s", what)
-		}
-	}
+	eventually(w.T, what, 250*time.Millisecond, is)
 }
 
 // proposes proposes a new file to demo/home, over MCP with an agent's token, or over REST without one. It returns the
@@ -565,27 +517,27 @@ func (w *peopleWorld) lists(address, agent string) fault.Code {
 	return code
 }
 
+// proposed is the answer to a proposal.
+type proposed struct {
+	Code   fault.Code
+	DryRun bool `json:"dry_run"`
+}
+
 // asks posts to REST with ann's token.
 func (w *peopleWorld) asks(address string, body any) (code fault.Code, dryRun bool) {
 	w.Helper()
 	raw := w.send(address, body, w.bearer(""))
-	var answer struct {
-		Code   fault.Code
-		DryRun bool `json:"dry_run"`
-	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		w.Fatalf("%s: %v", raw, err)
-	}
+	answer := decode[proposed](w, string(raw))
 	return answer.Code, answer.DryRun
 }
 
 // calls calls a tool at /mcp.
 func (w *peopleWorld) calls(address, agent, tool string, arguments any) (code fault.Code, dryRun bool) {
 	w.Helper()
-	raw := w.rawCall(address, agent, "t", tool, arguments)
-	var answer toolAnswer
-	if err := json.Unmarshal(raw, &answer); err != nil || !strings.Contains(string(raw), `"structuredContent"`) {
-		w.Fatalf("%s: %v", raw, err)
+	raw := string(w.rawCall(address, agent, "t", tool, arguments))
+	answer := decode[toolAnswer](w, raw)
+	if !strings.Contains(raw, `"structuredContent"`) {
+		w.Fatal(raw)
 	}
 	return answer.code(), answer.Result.Structured.DryRun
 }
@@ -610,10 +562,7 @@ func (w *peopleWorld) rawCall(address, agent, client, tool string, arguments any
 
 func (w *peopleWorld) send(address string, body any, headers http.Header) []byte {
 	w.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		w.Fatal(err)
-	}
+	text := must(json.Marshal(body))
 	_, answer := w.ask(http.MethodPost, address, string(text), headers)
 	return []byte(answer)
 }

@@ -101,18 +101,14 @@ func TestEveryCommandAnswersInOneShape(t *testing.T) {
 			args[i] = strings.ReplaceAll(args[i], "$DIR", dir)
 		}
 		code := Run(t.Context(), args, Streams{In: strings.NewReader(input), Out: &out, Err: &errOut},
-			func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+			valuesOf(env))
 		return out.String(), code
 	}
 	for _, folder := range []string{"state", "scripts"} {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
 	}
 	makeRepository(t, filepath.Join(dir, "root", "demo", "home.git"), streamOf("checks/disk.md", "x\n"))
-	if err := os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600))
 	for _, first := range [][]string{
 		{"pr", "create", "--repo", "demo/home", "--title", "One", "--body", "Why: x", "--create",
 			"checks/one.md=$DIR/new.md"},
@@ -177,7 +173,7 @@ func commandOperation(path string) *operation.Operation {
 // commandsOf are the commands that do something, without those of toolsets whose contract says how they answer.
 func commandsOf(t *testing.T) (paths []string) {
 	t.Helper()
-	a := &commandLine{lookup: func(string) (string, bool) { return "", false }}
+	a := &commandLine{lookup: valuesOf(nil)}
 	root := a.rootCommand()
 	root.InitDefaultCompletionCmd()
 	contract := map[string]bool{}
@@ -217,7 +213,7 @@ func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			a := &commandLine{json: true, streams: Streams{Out: &out}, lookup: func(string) (string, bool) { return "", false }}
+			a := &commandLine{json: true, streams: Streams{Out: &out}, lookup: valuesOf(nil)}
 			if err := tellRun(a, []sessions.Record{{ID: "a", Ending: sessions.Ending{State: c.state}}}, nil,
 				c.err); !errors.Is(err, c.exit) {
 				t.Errorf("got %v, want %v", err, c.exit)

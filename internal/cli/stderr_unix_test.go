@@ -16,25 +16,15 @@ import (
 func TestAServerWhoseLogNobodyReadsServes(t *testing.T) {
 	t.Parallel()
 	unread, log, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = unread.Close() }()
 	cmd := exec.Command("claudeops", "mcp-server")
 	cmd.Env = append(os.Environ(), "CLAUDEOPS_STATE_DIR="+t.TempDir(), "HOME="+t.TempDir(),
 		"CLAUDEOPS_TOOLSETS="+strings.Repeat("x", 100<<10)) // a warning that no pipe holds
 	cmd.Stderr = log
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must(cmd.StdinPipe())
+	out := must(cmd.StdoutPipe())
+	check(t, cmd.Start())
 	_ = log.Close()
 	hung := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer hung.Stop()

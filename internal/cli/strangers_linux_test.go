@@ -29,7 +29,7 @@ func from(last int) *http.Client {
 func (s *signedInWorld) asked(by *http.Client, method, path, body string, headers http.Header) (status int,
 	text string) {
 	s.Helper()
-	head, text := s.exchangeBy(by, method, s.address+path, body, headers)
+	head, text := exchange(s, by, method, s.address+path, body, headers)
 	return head.StatusCode, text
 }
 
@@ -106,12 +106,9 @@ func (s *signedInWorld) strangersLogOut() {
 
 func (s *signedInWorld) strangersComeBack() {
 	s.Helper()
-	flow, err := json.Marshal(map[string]any{"provider": "company", "next": "/",
+	flow := must(json.Marshal(map[string]any{"provider": "company", "next": "/",
 		"until": time.Now().Add(time.Hour).Unix(),
-		"flow":  map[string]string{"state": "s", "nonce": "n", "verifier": strings.Repeat("v", 43)}})
-	if err != nil {
-		s.Fatal(err)
-	}
+		"flow":  map[string]string{"state": "s", "nonce": "n", "verifier": strings.Repeat("v", 43)}}))
 	made := "claudeops_sign_in=" + base64.RawURLEncoding.EncodeToString(flow)
 	refused, last, began := 0, "", time.Now()
 	for range 60 {
@@ -155,13 +152,12 @@ func (s *signedInWorld) strangersRefresh() {
 		s.Errorf("the last one reads %s", last)
 	}
 	status, text := s.asked(clients[0], http.MethodPost, "/oauth/token", tokenForm(s.client, s.refresh), formHeaders())
-	var good struct {
-		Refresh string `json:"refresh_token"`
-	}
-	if err := json.Unmarshal([]byte(text), &good); err != nil || status != http.StatusOK {
+	if status != http.StatusOK {
 		s.Fatalf("a good refresh at a stranger's address: %d %s", status, text)
 	}
-	s.refresh = good.Refresh
+	s.refresh = decode[struct {
+		Refresh string `json:"refresh_token"`
+	}](s, text).Refresh
 	if got := len(s.rowsOf("oauth.refuse")) - rows; got > perMinute(2, began) {
 		s.Errorf("%d rows", got)
 	}

@@ -1,17 +1,15 @@
 package cli_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/cli"
 )
 
 // switchWorld is a world in which one place says true to a switch, and each other place says false.
@@ -83,7 +81,7 @@ func TestTheSafeWordOfATokenHolds(t *testing.T) {
 		w := newSwitchWorld(t, dry, "token")
 		made := map[string]string{}
 		for _, flag := range []string{"--dry-run", "--read-only"} {
-			made[flag] = w.agentToken("agent"+flag, flag)
+			made[flag] = w.secretOf("token", "create", "--agent", "--tier", "2", "--name", "agent"+flag, flag)
 		}
 		said := w.serving(func(address string) {
 			code, dryRun := w.proposes(address, made["--dry-run"])
@@ -105,19 +103,19 @@ func TestTheSafeWordOfATokenHolds(t *testing.T) {
 
 func (w *switchWorld) proposesAtTheCommandLine() {
 	w.Helper()
-	var out, errs bytes.Buffer
-	cli.Run(w.Context(), append([]string{"pr", "create", "--repo", "demo/home", "--title", "New", "--body", "Why: x",
-		"--create", "checks/s.md=" + w.dir + "/short.md", "--json"}, w.flags...),
-		cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, w.asAnn(w.env))
-	var answer struct {
-		Code   fault.Code
-		DryRun bool `json:"dry_run"`
-	}
-	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
-		w.Fatalf("%s%s: %v", out.String(), errs.String(), err)
-	}
-	w.held("pr create", answer.Code, answer.DryRun)
-	w.warned("pr create", errs.String())
+	code, dryRun := w.flagged("pr create", "--title", "New", "--body", "Why: x", "--create",
+		"checks/s.md="+w.dir+"/short.md")
+	w.held("pr create", code, dryRun)
+}
+
+// flagged runs a command about demo/home as ann, with the flags of the world, and checks what it warns of.
+func (w *switchWorld) flagged(command string, args ...string) (code fault.Code, dryRun bool) {
+	w.Helper()
+	args = slices.Concat(strings.Fields(command), []string{"--repo", "demo/home", "--json"}, args, w.flags)
+	out, errs, _ := runCommand(w, w.asAnn(w.env), args...)
+	answer := decode[proposed](w, out)
+	w.warned(command, errs)
+	return answer.Code, answer.DryRun
 }
 
 // mergesAtTheCommandLine asks for a merge, which a dry run refuses. Read-only refuses proposals alone.
@@ -127,28 +125,17 @@ func (w *switchWorld) mergesAtTheCommandLine() {
 	if !w.dry {
 		verb = "comment"
 	}
-	var out, errs bytes.Buffer
-	cli.Run(w.Context(), append([]string{"review", verb, "1", "--repo", "demo/home", "--comment", "A word.",
-		"--json"}, w.flags...),
-		cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, w.asAnn(w.env))
-	var answer struct{ Code fault.Code }
-	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
-		w.Fatalf("%s%s: %v", out.String(), errs.String(), err)
+	if code, _ := w.flagged("review "+verb, "1", "--comment", "A word."); (code == fault.ReadOnly) != w.dry {
+		w.Errorf("review %s: %q", verb, code)
 	}
-	if refused := answer.Code == fault.ReadOnly; refused != w.dry {
-		w.Errorf("review %s: %q %s", verb, answer.Code, out.String())
-	}
-	w.warned("review", errs.String())
 }
 
 func (w *switchWorld) proposesOverStdio() {
 	w.Helper()
-	var out, errs bytes.Buffer
 	asked := greetingOfTest + "\n" + initializedOfTest + "\n" + toolCall("create_pr", newFile()) + "\n"
-	code := cli.Run(w.Context(), append([]string{"mcp-server"}, w.flags...),
-		cli.Streams{In: strings.NewReader(asked), Out: &out, Err: &errs}, lookupIn(maps.Clone(w.env)))
+	out, errs, code := runWith(w.Context(), asked, lookupIn(w.env), append([]string{"mcp-server"}, w.flags...))
 	found := false
-	for line := range strings.Lines(out.String()) {
+	for line := range strings.Lines(out) {
 		var answer toolAnswer
 		if json.Unmarshal([]byte(line), &answer) == nil && answer.ID == 2 {
 			found = true
@@ -156,26 +143,14 @@ func (w *switchWorld) proposesOverStdio() {
 		}
 	}
 	if !found || code != 0 {
-		w.Errorf("mcp-server ended with %d: %s%s", code, out.String(), errs.String())
+		w.Errorf("mcp-server ended with %d: %s%s", code, out, errs)
 	}
-	w.warned("mcp-server", errs.String())
-}
-
-// agentToken makes a token of an agent of tier 2.
-func (w *switchWorld) agentToken(name string, flags ...string) string {
-	w.Helper()
-	var out, errs bytes.Buffer
-	code := cli.Run(w.Context(), append([]string{"token", "create", "--agent", "--tier", "2", "--name", name}, flags...),
-		cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, w.asAnn(w.env))
-	if code != 0 {
-		w.Fatal(errs.String())
-	}
-	return strings.TrimSpace(out.String())
+	w.warned("mcp-server", errs)
 }
 
 func (w *switchWorld) proposesToAServer() {
 	w.Helper()
-	token := w.agentToken("bot")
+	token := w.secretOf("token", "create", "--agent", "--tier", "2", "--name", "bot")
 	said := w.serving(func(address string) {
 		for _, agent := range []string{"", token} {
 			code, dryRun := w.proposes(address, agent)
@@ -197,8 +172,6 @@ func (w *switchWorld) refs() string {
 	w.Helper()
 	refs, err := exec.CommandContext(w.Context(), "git", "--git-dir", filepath.Join(w.dir, "root/demo/home.git"),
 		"for-each-ref").Output()
-	if err != nil {
-		w.Fatal(err)
-	}
+	check(w, err)
 	return string(refs)
 }

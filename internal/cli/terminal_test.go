@@ -95,7 +95,7 @@ func TestColoursAreForTerminalsUnlessTheyAreForced(t *testing.T) {
 		{nil, false}, {map[string]string{"CLICOLOR_FORCE": "1"}, true}, {map[string]string{"CLICOLOR_FORCE": "0"}, false},
 		{map[string]string{"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, false},
 	} {
-		a := &commandLine{lookup: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }}
+		a := &commandLine{lookup: valuesOf(c.env)}
 		if got := surfaceOf(a, new(bytes.Buffer)); got.colour != c.want || got.width != 0 {
 			t.Errorf("%v: %+v", c.env, got)
 		}
@@ -119,13 +119,11 @@ func TestMistypedCommandsAndFlagsAreMet(t *testing.T) {
 		{"token create --name x --scopes bogus", "propose,review,read"},
 		{"mcp-config --client bogus", "--client is one of"}, {"mcp-server --as bogus", "bogus"},
 	} {
-		var out, errOut bytes.Buffer
 		dir := t.TempDir()
 		env := map[string]string{"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "HOME": dir}
-		code := Run(t.Context(), strings.Fields(c.typed), Streams{In: strings.NewReader(""), Out: &out, Err: &errOut},
-			func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-		if code != 2 || !strings.Contains(errOut.String(), c.want) || out.Len() > 0 {
-			t.Errorf("%s: %d, %q, %q", c.typed, code, errOut.String(), out.String())
+		out, errs, code := runArgs(t, env, strings.Fields(c.typed)...)
+		if code != 2 || !strings.Contains(errs, c.want) || out != "" {
+			t.Errorf("%s: %d, %q, %q", c.typed, code, errs, out)
 		}
 	}
 }
@@ -177,10 +175,7 @@ func TestOnlyYesAgrees(t *testing.T) {
 			t.Errorf("%q: %t, %q", said, got, shown.String())
 		}
 	}
-	file, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.CreateTemp(t.TempDir(), ""))
 	defer func() { _ = file.Close() }()
 	if agreed(&commandLine{streams: Streams{In: file}}, "Really?") {
 		t.Error("a file is not a terminal")
