@@ -117,6 +117,7 @@ golden: ## rewrite the snapshots that tests compare with; look at the diff
 # The end-to-end tests run in five parts beside each other, since each waits for other programs: those of pages, which
 # share a browser, those of clients, that of an agent which attacks, the suites that need PostgreSQL, and the package in a
 # booted Debian. The first two do one thing at a time, so the others, which do many, take what these leave of the processors.
+# The longest tests of clients come last, two at a time, when others have ended.
 # The attacking agent's folders are below /tmp, where its boundary expects them, so they are not in memory.
 ATTACKS := AnAgentWithAShell
 PAGES := ^Test(Dashboard|APerson|PeopleSignIn|Catalogue|PackagesPages|Deployments)|SignedIn|SignsOut|Rights|Foretold|$\
@@ -125,9 +126,10 @@ PAGES := ^Test(Dashboard|APerson|PeopleSignIn|Catalogue|PackagesPages|Deployment
 # So does it what of a revision or an answer locks and writes as a new proposal does, of which each way on is tried.
 AS_WITH_SQLITE := GitCommand|TitleOfOld|OfA(Revision|nAnswer)/(again|another|resume)|OfAStaleClose/by_1|$\
   StateFolderLost/(reserved|recorded|labelled)|LoseNoCommit/tier|WhatACountOfAllFinds/[123]|ANaiveCountFinds/[2345]|$\
-  VerifyNamesTheFirstBadRow/(row|beginning)|ALimitIsBounded
+  VerifyNamesTheFirstBadRow/(row|beginning)|ALimitIsBounded|KillNineAtRandomMoments/lane_[123]|KillNineAtFirstUse/lane_[23]
 # make lint vets them.
 E2E_FLAGS := -tags=e2e -count=1 -vet=off -timeout=40m
+POSTGRES_FLAGS := -tags=postgres -count=1 -vet=off -timeout=40m
 
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
@@ -144,8 +146,8 @@ e2e-attacks:
 	@nice $(SUITE) -flags '$(E2E_FLAGS) -parallel=3 -run=$(ATTACKS)' ./$(E2E)
 
 e2e-postgres:
-	@nice ./$(E2E)/postgres.sh $(SUITE) -flags '-tags=postgres -count=1 -vet=off -timeout=40m -skip=$(AS_WITH_SQLITE)' ./internal/testkit/crash ./internal/records/store
-	@nice ./$(E2E)/postgres.sh go test -tags=postgres -count=1 -vet=off -timeout=40m -run TestPagesSideBySide ./internal/web
+	@nice ./$(E2E)/postgres.sh sh -c "$(SUITE) -flags '$(POSTGRES_FLAGS) -skip=$(AS_WITH_SQLITE)' ./internal/testkit/crash ./internal/records/store && \
+	  go test $(POSTGRES_FLAGS) -run TestPagesSideBySide ./internal/web"
 
 e2e-systemd: ## the package in a booted Debian's systemd, where that can be; PROGRAMS=bin takes what make build has built
 	@nice ./$(E2E)/systemd.sh $(PROGRAMS)

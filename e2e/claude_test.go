@@ -67,6 +67,7 @@ func (a agent) proposesOnce(t *testing.T) conversation {
 // What mcp-config prints for Claude Code leaves the operator's environment file its word: a dry run of the file holds,
 // and so does its tier, at which alone a dry run previews this.
 func TestClaudeKeepsToTheEnvironmentFile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "2")
 	delete(w.vars, "CLAUDEOPS_TIER")
 	folder := filepath.Join(w.home, ".config", "claudeops")
@@ -89,6 +90,7 @@ func TestClaudeKeepsToTheEnvironmentFile(t *testing.T) {
 // A person types the two prompts as commands of Claude Code, and the model gets their texts: what to do to propose, and
 // what a review says with the files that it is about.
 func TestPromptsStartWhatAPersonAsksFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "2")
 	proposed := agent{world: w, says: "/mcp__claudeops__propose-change demo/home-cluster"}.
 		converse(t, scripted(use("create_pr", edited(nil, "Warn at 90 %.", "Warn at 85 %."))))

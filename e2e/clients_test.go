@@ -20,6 +20,7 @@ import (
 
 // The commands that --add prints are run as they are, and the clients list our server.
 func TestTheCommandsOfOtherClientsAddOurServer(t *testing.T) {
+	t.Parallel()
 	for name, settings := range map[string]string{"claude": ".claude.json", "codex": ".codex/config.toml",
 		"gemini": ".gemini/settings.json"} {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +104,7 @@ func (c client) converse(t *testing.T, w *world, printed string, m model) (sent 
 // all three, is reviewed on a line, reads what its branch has, revises with a reply, and sees the change merged. What
 // people do comes between its calls; TestPromptsStartWhatAPersonAsksFor has another session answer.
 func TestEachClientReadsProposesAnswersAReviewAndSeesItMerged(t *testing.T) {
+	t.Parallel()
 	for name, converse := range map[string]func(t *testing.T, w *world, m model) []seenResult{
 		"claude": func(t *testing.T, w *world, m model) []seenResult { return agent{world: w}.converse(t, m).results },
 		"codex":  codex().tell,

@@ -13,6 +13,7 @@ import (
 
 // The real Claude CLI offers deployed files to its model, and no longer after a rollback.
 func TestClaudeOffersWhatWasDeployed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "3")
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"] = "pr,deploy", "true"
 	w.project(t, map[string]string{
@@ -80,6 +81,7 @@ func (w *world) offers(t *testing.T) string {
 
 // The real Codex CLI sends deployed files to its model, and no longer after a rollback.
 func TestCodexSendsWhatWasDeployed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "3")
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"] = "pr,deploy", "true"
 	model := newOtherModel(t, scripted())

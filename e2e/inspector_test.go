@@ -75,6 +75,7 @@ func (i inspector) tool(t *testing.T, name string, arguments any, exit int) (too
 // TestInspector starts the Inspector as seldom as it can: it takes a second of the processor each time. That a list has
 // the three tools alone is held where a client takes it, and in internal/mcpserver.
 func TestInspector(t *testing.T) {
+	t.Parallel()
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
 			t.Run("takes each schema", func(t *testing.T) { inspectorLists(t, era) })

@@ -80,6 +80,7 @@ func (m *managed) claude(t *testing.T, env []string, args ...string) outcome {
 // An agent that a person starts on a managed machine proposes by our server, and has no other way to the forge; without
 // the administrator's files it has several.
 func TestManagedSettingsLeaveNoOtherWayToAForge(t *testing.T) {
+	t.Parallel()
 	m, p := newManaged(t), quieterDisk()
 	curl := func(path string, more map[string]any) reply {
 		args := map[string]any{"command": "curl -sS -m 100 " + m.forge.URL + path, "description": "Ask the forge"}

@@ -403,6 +403,7 @@ func passFourMebibytes(t *testing.T, e *elsewhere) {
 // What says nothing for longer than a proxy's patience with buffers is kept alive: the stream of a session, and that of
 // a call that waits. nginx is as it is installed, without a line of ours.
 func TestStreamsThatSayNothingLiveThroughProxies(t *testing.T) {
+	t.Parallel()
 	var all sync.WaitGroup
 	for name, proxy := range map[string]func(*testing.T, string) front{
 		"nginx": behindNginx("ssl", nginxDefaults), "Caddy": behindCaddy(advised(t, "reverse_proxy")),

@@ -102,6 +102,7 @@ func TestAnAgentElsewhereProposesThroughTheInspector(t *testing.T) {
 
 // Codex and Gemini propose with what mcp-config prints for them.
 func TestOtherClientsProposeByAddress(t *testing.T) {
+	t.Parallel()
 	for _, c := range []client{codex(), gemini()} {
 		t.Run(c.name, func(t *testing.T) {
 			e, p := newElsewhere(t, "ssl", nginxDefaults), quieterDisk()

@@ -12,6 +12,7 @@ import (
 // The SDKs speak both eras with a real server: nine sessions, lists, calls, one that is taken back, eighty at a time,
 // and a read of an unknown address. Those of Go are a module of their own, so that the product needs none of them.
 func TestTheSDKsInBothEras(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "2")
 	server := serve(t, w, "CLAUDEOPS_MAX_TIER=2")
 	secret := w.token(t, "--agent", "--tier", "2", "--name", "sdks")
