@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // What the operator of these tests has written.
@@ -85,7 +87,7 @@ func newAlerted(t *testing.T) *alerted {
 func (a *alerted) file(name, text string) string {
 	a.t.Helper()
 	path := filepath.Join(a.home, name)
-	check(a.t, os.WriteFile(path, []byte(text), 0o600))
+	must.Do(a.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -156,7 +158,7 @@ func (a *alerted) alertmanager(hook string) {
 			"--web.listen-address=127.0.0.1:0", "--web.external-url=http://alertmanager.example.org",
 			"--cluster.listen-address="},
 	})
-	log := must(cmd.StderrPipe())
+	log := must.Get(cmd.StderrPipe())(a.t)
 	launch(a.t, cmd)
 	a.t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	said, listening := "", regexp.MustCompile(`msg="Listening on" address=(127\.0\.0\.1:\d+)`)
@@ -183,7 +185,7 @@ func (a *alerted) alert(name, summary string, ends time.Time) {
 		one["endsAt"] = ends
 	}
 	answer, err := http.Post(a.api, "application/json", strings.NewReader(encode(a.t, []any{one})))
-	check(a.t, err)
+	must.Do(a.t, err)
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
 		a.t.Fatalf("Alertmanager answers %d %s, %v", answer.StatusCode, text, err)

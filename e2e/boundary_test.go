@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // The users of machines with a boundary, by the boundary. No account has these numbers; the kernel needs none. Each
@@ -84,7 +85,7 @@ func newFortress(t *testing.T, boundary string) *fortress {
 		t.Fatal(err)
 	}
 	for _, private := range []string{"secrets", "state", "root"} {
-		check(t, os.Chmod(filepath.Join(dir, private), 0o700))
+		must.Do(t, os.Chmod(filepath.Join(dir, private), 0o700))
 	}
 	f.listenAbstract(t)
 	f.victim = f.startVictim(t)
@@ -95,7 +96,7 @@ func newFortress(t *testing.T, boundary string) *fortress {
 func (f *fortress) own(t *testing.T, folders ...string) {
 	t.Helper()
 	for _, folder := range folders {
-		check(t, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		must.Do(t, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
@@ -108,7 +109,7 @@ func (f *fortress) own(t *testing.T, folders ...string) {
 func (f *fortress) listenAbstract(t *testing.T) {
 	t.Helper()
 	f.abstract = fmt.Sprintf("claudeops-test-%d", time.Now().UnixNano())
-	l := must(net.Listen("unix", "@"+f.abstract))
+	l := must.Get(net.Listen("unix", "@"+f.abstract))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -136,7 +137,7 @@ type attack struct{ name, text string }
 
 func attacks(t *testing.T) (out []attack) {
 	t.Helper()
-	files := must(filepath.Glob("testdata/attacks/*.py"))
+	files := must.Get(filepath.Glob("testdata/attacks/*.py"))(t)
 	for _, file := range files {
 		if name := strings.TrimSuffix(filepath.Base(file), ".py"); name != "prelude" {
 			out = append(out, attack{name, readFile(t, "testdata/attacks/prelude.py") + readFile(t, file) +
@@ -243,7 +244,7 @@ func (f *fortress) snapshot(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	dir := filepath.Dir(f.vars["CLAUDEOPS_STATE_DIR"])
-	check(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -330,7 +331,7 @@ func pidOf(path string) int {
 // sizeOf returns the size of the files of a folder, in bytes.
 func sizeOf(t *testing.T, folder string) (size int64) {
 	t.Helper()
-	check(t, filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -446,7 +447,7 @@ func TestAnAgentWithAShell(t *testing.T) {
 func (f *fortress) leftBehind(t *testing.T) (out []string) {
 	t.Helper()
 	for _, folder := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
-		found := must(filepath.Glob(fmt.Sprintf("%s/claudeops-left-%d-*", folder, f.agent)))
+		found := must.Get(filepath.Glob(fmt.Sprintf("%s/claudeops-left-%d-*", folder, f.agent)))(t)
 		out = append(out, found...)
 	}
 	return out

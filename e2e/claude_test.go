@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // hasDefinitions holds that the model got our definitions by tool search, and the server's instructions.
@@ -71,8 +73,8 @@ func TestClaudeKeepsToTheEnvironmentFile(t *testing.T) {
 	w := newWorld(t, "2")
 	delete(w.vars, "CLAUDEOPS_TIER")
 	folder := filepath.Join(w.home, ".config", "claudeops")
-	check(t, os.MkdirAll(folder, 0o700))
-	check(t, os.WriteFile(filepath.Join(folder, "environment"), []byte("CLAUDEOPS_TIER=2\nCLAUDEOPS_DRY_RUN=true\n"),
+	must.Do(t, os.MkdirAll(folder, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(folder, "environment"), []byte("CLAUDEOPS_TIER=2\nCLAUDEOPS_DRY_RUN=true\n"),
 		0o600))
 	printed := w.does(t, "mcp-config")
 	if strings.Contains(printed, ":-1}") {
@@ -189,7 +191,7 @@ func (a agent) program(t *testing.T, args, env []string) program {
 	if a.container != nil {
 		return a.container(t, args, env)
 	}
-	settings := must(filepath.Abs("../.claude/settings.json"))
+	settings := must.Get(filepath.Abs("../.claude/settings.json"))(t)
 	return program{
 		path: theCLI(t),
 		args: append(args, "--mcp-config", a.mcpConfig(t), "--settings", settings),
@@ -205,7 +207,7 @@ func (a agent) mcpConfig(t *testing.T) string {
 		config = a.config(config)
 	}
 	file := filepath.Join(t.TempDir(), "mcp.json")
-	check(t, os.WriteFile(file, []byte(config), 0o600))
+	must.Do(t, os.WriteFile(file, []byte(config), 0o600))
 	return file
 }
 
@@ -286,7 +288,7 @@ const pluginTools = "mcp__plugin_claudeops_claudeops__"
 func TestClaudeTakesThePluginAndTheMarketplace(t *testing.T) {
 	w := newWorld(t, "2")
 	for _, folder := range []string{"..", "../plugins/claudeops"} {
-		full := must(filepath.Abs(folder))
+		full := must.Get(filepath.Abs(folder))(t)
 		got := run(t, program{
 			path: theCLI(t), args: []string{"plugin", "validate", full},
 			dir: t.TempDir(), env: w.environment("DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"),
@@ -301,7 +303,7 @@ func TestClaudeTakesThePluginAndTheMarketplace(t *testing.T) {
 // pull request.
 func TestClaudeWithThePluginProposes(t *testing.T) {
 	w, p := newWorld(t, "2"), quieterDisk()
-	folder := must(filepath.Abs("../plugins/claudeops"))
+	folder := must.Get(filepath.Abs("../plugins/claudeops"))(t)
 	stub := newMessagesStub(t, nil)
 	stub.asked = func(_ string, results []seenResult) reply {
 		if len(results) == 0 { // the tools are there without a search

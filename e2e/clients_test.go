@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // The commands that --add prints are run as they are, and the clients list our server.
@@ -31,7 +33,7 @@ func TestTheCommandsOfOtherClientsAddOurServer(t *testing.T) {
 			if name == "claude" {
 				client = theCLI(t)
 			}
-			check(t, os.Symlink(client, filepath.Join(bin, name)))
+			must.Do(t, os.Symlink(client, filepath.Join(bin, name)))
 			env := append(w.environment("HOME="+home), "PATH="+bin+":"+os.Getenv("PATH"))
 			printed := run(t, program{path: claudeops(t), args: []string{"mcp-config", "--client", name, "--add"}, dir: home,
 				env: env})
@@ -88,7 +90,7 @@ func (c client) converse(t *testing.T, w *world, printed string, m model) (sent 
 	t.Helper()
 	home, plays := t.TempDir(), newOtherModel(t, m)
 	file := filepath.Join(home, c.file)
-	check(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
 		os.WriteFile(file, []byte(c.around(printed, plays.URL)), 0o600)))
 	got = run(t, program{
 		path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(),

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // container is a container that runs: a shell in it, the only process of its own, takes commands one after the other.
@@ -37,7 +39,7 @@ func startContainer(t *testing.T, args []string) *container {
 	c.in, pipes[0] = c.cmd.StdinPipe()
 	out, pipes[1] = c.cmd.StdoutPipe()
 	errOut, pipes[2] = c.cmd.StderrPipe()
-	check(t, errors.Join(pipes[:]...))
+	must.Do(t, errors.Join(pipes[:]...))
 	c.out, c.err = bufio.NewReader(out), bufio.NewReader(errOut)
 	launch(t, c.cmd)
 	if got := c.exec(t, nil, "true"); got.code != 0 { // it has begun
@@ -192,7 +194,7 @@ func awaitEnd(t *testing.T, pid int) {
 	if errors.Is(err, syscall.ESRCH) {
 		return
 	}
-	check(t, err)
+	must.Do(t, err)
 	file := os.NewFile(uintptr(fd), "pidfd")
 	defer func() { _ = file.Close() }()
 	for end := time.Now().Add(patience); time.Now().Before(end); {

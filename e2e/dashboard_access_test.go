@@ -25,6 +25,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // barrier is axe-core's report of a violated rule.
@@ -165,7 +166,7 @@ func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = fmt.Fprintf(w, `<title>trying</title><script>const targets=[%q,%q];%s</script>`, d.url, d.api, crossOriginPage)
 	}), ReadHeaderTimeout: time.Minute}
-	listener := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))
+	listener := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	go func() { _ = thief.Serve(listener) }()
 	t.Cleanup(func() { _ = thief.Close() })
 	port := listener.Addr().(*net.TCPAddr).Port
@@ -196,7 +197,7 @@ func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 	tab := chromedp.FromContext(d.ctx)
 	cookies, err := cdp.Call(d.ctx, tab.Browser, storage.GetCookies,
 		storage.GetCookiesParams{BrowserContextID: tab.BrowserContextID})
-	check(t, err)
+	must.Do(t, err)
 	logins := 0
 	for _, c := range cookies.Cookies {
 		if c.Value == "planted" {
@@ -320,11 +321,11 @@ func (d *dashboard) filled(from, to int) {
 	d.leaves()
 	ctx, root := d.Context(), d.world.vars["CLAUDEOPS_LOCAL_ROOT"]
 	if local.RootIdentity(root) == "" { // what is recorded before a root has one is not of that root
-		check(d, os.WriteFile(filepath.Join(root, local.RootFile), []byte("0123456789abcdef\n"), 0o644))
+		must.Do(d, os.WriteFile(filepath.Join(root, local.RootFile), []byte("0123456789abcdef\n"), 0o644))
 	}
 	s, err := store.Open(ctx, d.world.vars["CLAUDEOPS_STATE_DIR"], store.Options{Now: time.Now, NoSync: true,
 		LocalRoot: func() string { return local.RootIdentity(root) }})
-	check(d, err)
+	must.Do(d, err)
 	defer s.Close()
 	for i := from; i < to; i++ {
 		a := record.Attempt{
@@ -343,7 +344,7 @@ func (d *dashboard) filled(from, to int) {
 			d.Fatal(err)
 		}
 		done := record.Progress{State: record.StateOpened, PRNumber: a.PRNumber, PRURL: a.PRURL}
-		check(d, s.Ledger.Finish(ctx, p.ID, done, a))
+		must.Do(d, s.Ledger.Finish(ctx, p.ID, done, a))
 	}
 	d.refuses()
 	d.refuses()

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // text returns the text of the page.
@@ -196,7 +198,7 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 		window.fold.open = true;
 		window.fold.querySelector("summary").focus();
 		getSelection().selectAllChildren([...document.querySelectorAll(".talk .prose p")].find((p) => p.innerText.includes("looking")));`))
-	check(t, os.WriteFile(agent+".go", nil, 0o600))
+	must.Do(t, os.WriteFile(agent+".go", nil, 0o600))
 	d.becomes(
 		`document.querySelector("main").innerText.includes("The disk is full.") && document.querySelector("main").innerText.includes("2, with 1 tool call")`)
 	if got := d.value(`window.marker`); got != "still the same page" {

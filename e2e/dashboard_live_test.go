@@ -14,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // becomes waits until a script's expression is true. It asks again and again from here: what waits in the page ends
@@ -54,7 +56,7 @@ func (d *dashboard) loads(path, expression string) {
 
 func (d *dashboard) value(expression string) (v any) {
 	d.Helper()
-	check(d, d.evaluate(evaluated(expression, &v)))
+	must.Do(d, d.evaluate(evaluated(expression, &v)))
 	return v
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/chromedp/cdproto/page"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // wordyAgent is a CLI that says and does what a transcript may hold, and stops at its limit of money.
@@ -99,7 +101,7 @@ func (d *dashboard) whole(name string) {
 		var shot page.CaptureScreenshotResult
 		d.run(lookedAt(look.scheme, look.width, map[int64]int64{1280: 1100, 390: 1100}[look.width]),
 			into(protocol(page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}), &shot))
-		check(d, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%s-%d.png", name, look.scheme, look.width)), shot.Data,
-			0o600))
+		picture := fmt.Sprintf("%s-%s-%d.png", name, look.scheme, look.width)
+		must.Do(d, os.WriteFile(filepath.Join(folder, picture), shot.Data, 0o600))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/system/identity"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	product "github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
@@ -40,7 +41,7 @@ func routesOfPages(t *testing.T) []httpx.Route {
 		},
 		Env: httpx.Env{Now: time.Now},
 	})
-	check(t, err)
+	must.Do(t, err)
 	return made.Routes()
 }
 
@@ -48,7 +49,7 @@ func routesOfPages(t *testing.T) []httpx.Route {
 // route of the dashboard leads to a page that is not among them. The last one ends the browser's login.
 func everyPage(t *testing.T) (d *dashboard, addresses []string) {
 	t.Helper()
-	root := must(filepath.Abs(".."))
+	root := must.Get(filepath.Abs(".."))(t)
 	d = newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+fakeCLI(t, wordyAgent), "CLAUDEOPS_MAX_COST_USD=2",
 		"CLAUDEOPS_TOOLSETS=pr,definitions,packages,scripts,deploy",
 		fmt.Sprintf(`CLAUDEOPS_SCRIPTS={"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root))
@@ -150,7 +151,7 @@ func (d *dashboard) isWhole(addresses []string) {
 	}
 	seen := map[string]bool{}
 	for _, address := range addresses {
-		r := must(http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+address, http.NoBody))
+		r := must.Get(http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+address, http.NoBody))(d)
 		_, pattern := mux.Handler(r)
 		seen[pattern] = true
 	}
@@ -165,13 +166,13 @@ func (d *dashboard) isWhole(addresses []string) {
 func (d *dashboard) isPage(pattern string) bool {
 	d.Helper()
 	files, err := pages.LoadAssets()
-	check(d, err)
+	must.Do(d, err)
 	filled := strings.Replace(pattern, "/static/{name}", "/static/"+files.Style.Name, 1)
 	filled = regexp.MustCompile(`\{\w+\}`).ReplaceAllString(filled, "1")
-	r := must(http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+filled, http.NoBody))
+	r := must.Get(http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+filled, http.NoBody))(d)
 	r.Header.Set("Authorization", "Bearer "+d.token)
 	answer, err := http.DefaultTransport.RoundTrip(r)
-	check(d, err)
+	must.Do(d, err)
 	_ = answer.Body.Close()
 	redirects := answer.StatusCode/100 == 3 && !strings.HasPrefix(answer.Header.Get("Location"), "/sign-in")
 	programs := answer.StatusCode < 300 && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html")

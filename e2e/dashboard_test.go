@@ -23,6 +23,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // dashboard is a server with some history, and a browser.
@@ -63,7 +65,7 @@ func serveAs(t *testing.T, w *world, uid int, more ...string) served {
 		may: browsing,
 	})
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
-	out := must(cmd.StdoutPipe())
+	out := must.Get(cmd.StdoutPipe())(t)
 	launch(t, cmd)
 	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	lines := bufio.NewReader(out)
@@ -91,7 +93,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	server := serve(t, d.world, more...)
 	d.url, d.api = server.url, server.url
 	browser, err := theBrowser()
-	check(t, err)
+	must.Do(t, err)
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, browsing)
@@ -115,7 +117,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	if err == nil {
 		err = chromedp.Do(ctx, commanded(log.Enable, cdp.Empty{}))
 	}
-	check(t, err)
+	must.Do(t, err)
 	if server.once != "" { // as its operator does, who follows the address and presses nothing
 		d.token = d.world.operatorToken(t)
 		d.run(chromedp.Navigate(server.once), chromedp.WaitVisible(chromedp.CSS("#live")),

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // The demo's server stays up with something to see, and ends with its demo.
@@ -21,7 +23,7 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 		env: []string{path(), "HOME=" + home, "CLAUDEOPS_ADDR=127.0.0.1:0"},
 		may: browsing,
 	})
-	out := must(cmd.StdoutPipe())
+	out := must.Get(cmd.StdoutPipe())(t)
 	launch(t, cmd)
 	lines := bufio.NewReader(out)
 	var said strings.Builder
@@ -46,7 +48,7 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 		}
 	}
 	assertHints(t, said.String(), home, "http://"+address.Host)
-	check(t, cmd.Process.Signal(syscall.SIGTERM))
+	must.Do(t, cmd.Process.Signal(syscall.SIGTERM))
 	if code := exitCode(t, cmd); code != 0 {
 		t.Errorf("exit %d, want 0", code)
 	}
@@ -81,7 +83,7 @@ func assertHints(t *testing.T, said, home, server string) {
 // signedIn is a client that has signed in by a one-time address, as a browser without scripts does.
 func signedIn(t *testing.T, address *url.URL) *http.Client {
 	t.Helper()
-	jar := must(cookiejar.New(nil))
+	jar := must.Get(cookiejar.New(nil))(t)
 	client := &http.Client{Jar: jar}
 	if page := pageText(t, client, address.String()); !strings.Contains(page, address.Query().Get("code")) {
 		t.Fatalf("the page has no code: %s", page)

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // publishes is the address of the hosts of documents: one of the internet, so that the server asks it as it asks all.
@@ -52,8 +54,8 @@ func newPublisher(t *testing.T) *publisher {
 	t.Helper()
 	chain, key := certificate(t, t.TempDir(), "claude.ai", "chatgpt.com")
 	p := &publisher{authority: chain}
-	listener := must(tls.Listen("tcp", net.JoinHostPort(publishes, "443"), &tls.Config{MinVersion: tls.VersionTLS12,
-		Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(chain, key))}}))
+	listener := must.Get(tls.Listen("tcp", net.JoinHostPort(publishes, "443"), &tls.Config{MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{must.Get(tls.LoadX509KeyPair(chain, key))(t)}}))(t)
 	names := map[string]string{"claude.ai/oauth/claude-code-client-metadata": "Claude Code",
 		"chatgpt.com/oauth/codex/client.json": "Codex"}
 	p.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter,
@@ -146,9 +148,9 @@ func inNamespaces(t *testing.T) {
 	}
 	const prepare = `mount --bind "$1" /etc/hosts && ip link set lo up && ip address add ` + publishes + `/32 dev lo && ` +
 		`shift && exec "$@"`
-	cmd := command(t, program{path: must(exec.LookPath("unshare")), dir: must(os.Getwd()), may: 2 * browsing,
-		env: append(os.Environ(), inNetworkOfItsOwn+"=1", programs+"="+filepath.Dir(claudeops(t))),
-		args: []string{"--net", "--mount", "/bin/sh", "-c", prepare, "sh", hosts, must(os.Executable()),
+	cmd := command(t, program{path: must.Get(exec.LookPath("unshare"))(t), dir: must.Get(os.Getwd())(t),
+		may: 2 * browsing, env: append(os.Environ(), inNetworkOfItsOwn+"=1", programs+"="+filepath.Dir(claudeops(t))),
+		args: []string{"--net", "--mount", "/bin/sh", "-c", prepare, "sh", hosts, must.Get(os.Executable())(t),
 			"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=30m"}})
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -175,7 +177,7 @@ func newClient(t *testing.T, d *dashboard, name string) *realClient {
 	c.env = c.environment("BROWSER="+browser, "TERM=xterm", "DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 	config := filepath.Join(c.home, ".codex", "config.toml")
-	check(t, errors.Join(
+	must.Do(t, errors.Join(
 		os.WriteFile(browser, []byte("#!/bin/sh\nprintf '%s\\n' \"$1\" >> "+c.opened+"\n"), 0o700),
 		os.MkdirAll(filepath.Dir(config), 0o700),
 		os.WriteFile(config, []byte(fmt.Sprintf("[mcp_servers.claudeops]\nurl = %q\n", d.api+"/mcp")), 0o600),
@@ -195,15 +197,15 @@ func newClient(t *testing.T, d *dashboard, name string) *realClient {
 // login has the client begin to sign in. It returns the address that it opens, and what waits for its end.
 func (c *realClient) login(d *dashboard) (address string, wait func() (said string, code int)) {
 	d.Helper()
-	check(d, os.RemoveAll(c.opened))
+	must.Do(d, os.RemoveAll(c.opened))
 	// the CLI asks for a terminal; util-linux gives it one
 	login := command(d.T, program{path: "/usr/bin/script", dir: c.home, env: c.env, may: browsing,
 		args: []string{"-qfec", c.cli + " mcp login claudeops", filepath.Join(c.home, "typescript")}})
 	typed, keep, err := os.Pipe() // nothing is typed
-	check(d, err)
+	must.Do(d, err)
 	d.Cleanup(func() { _ = keep.Close(); _ = typed.Close() })
 	out, err := login.StdoutPipe()
-	check(d, err)
+	must.Do(d, err)
 	login.Stdin = typed
 	launch(d.T, login)
 	printed, all := make(chan string, 1), make(chan string, 1)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // image describes what the Dockerfile would build: files of this machine by the path that they have in the image, and
@@ -34,7 +35,7 @@ type image struct {
 func readFile(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	check(t, err)
+	must.Do(t, err)
 	return string(text)
 }
 
@@ -69,7 +70,7 @@ func buildImage(t *testing.T) image {
 func replayDockerfile(t *testing.T, folder string) image {
 	t.Helper()
 	stages, err := deploytest.ParseDockerfile(readFile(t, "../Dockerfile"))
-	check(t, err)
+	must.Do(t, err)
 	context, out := filepath.Join(folder, "context"), filepath.Join(folder, "out")
 	buildContext(t, context)
 	compile(t, stages[0], context, out)
@@ -209,7 +210,7 @@ func sandbox(t *testing.T, img image, s *deploytest.Service, dir string) []strin
 		target, options, _ := strings.Cut(m, ":")
 		if twoUsers() && strings.Contains(options, "uid=") { // which bubblewrap cannot give to a file system
 			home := t.TempDir()
-			check(t, errors.Join(os.Chown(home, imageUser, imageUser), os.Chmod(home, 0o700)))
+			must.Do(t, errors.Join(os.Chown(home, imageUser, imageUser), os.Chmod(home, 0o700)))
 			args = append(args, "--bind", home, target)
 			continue
 		}
@@ -261,7 +262,7 @@ func passwd(t *testing.T, img image) string {
 	for n := 1; n <= agents; n++ {
 		lines += fmt.Sprintf("%s-%d:x:%d:%d::/nonexistent:/usr/sbin/nologin\n", name, n, 10010+n, 10010+n)
 	}
-	check(t, os.WriteFile(file, []byte(lines), 0o644))
+	must.Do(t, os.WriteFile(file, []byte(lines), 0o644))
 	return file
 }
 
@@ -334,7 +335,7 @@ func reports(t *testing.T, out string) map[string]reported {
 		if i+1 < len(marks) {
 			end = marks[i+1][0]
 		}
-		code := must(strconv.Atoi(out[m[4]:m[5]]))
+		code := must.Get(strconv.Atoi(out[m[4]:m[5]]))(t)
 		all[out[m[2]:m[3]]] = reported{code, strings.TrimSpace(out[m[1]:end])}
 	}
 	return all
@@ -353,9 +354,9 @@ func composed(t *testing.T, w *world, dotEnv map[string]string) *deploytest.Serv
 	t.Helper()
 	compose, err := deploytest.ParseCompose(readFile(t, "../compose.yaml"),
 		func(name string) string { return dotEnv[name] })
-	check(t, err)
+	must.Do(t, err)
 	dir := w.folder()
-	check(t, os.Symlink(w.vars["CLAUDEOPS_LOCAL_ROOT"], filepath.Join(dir, "git")))
+	must.Do(t, os.Symlink(w.vars["CLAUDEOPS_LOCAL_ROOT"], filepath.Join(dir, "git")))
 	if got := run(t, program{path: "../deploy/secrets.sh", args: []string{filepath.Join(dir, "secrets")},
 		env: []string{path()}}); got.code != 0 {
 		t.Fatalf("secrets.sh: %s", got.stderr)

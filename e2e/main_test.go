@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // TestMain puts claudeops first on PATH. It fails the run if a server outlives its client.
@@ -149,7 +151,7 @@ func launch(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	runtime.LockOSThread() // Pdeathsig watches the thread that started the child
 	t.Cleanup(runtime.UnlockOSThread)
-	check(t, cmd.Start())
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err == nil {
 			_ = cmd.Wait()
@@ -168,28 +170,12 @@ func exitCode(t *testing.T, cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// check ends the test on an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must is for what fails only where the test itself is wrong, or the machine is.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 func path() string { return "PATH=" + os.Getenv("PATH") }
 
 // claudeops is the binary that TestMain built.
 func claudeops(t *testing.T) string {
 	t.Helper()
-	binary := must(exec.LookPath("claudeops"))
+	binary := must.Get(exec.LookPath("claudeops"))(t)
 	return binary
 }
 
@@ -200,7 +186,7 @@ func installed(t *testing.T, pattern string) string {
 	if err != nil || len(matches) == 0 {
 		t.Fatalf("node_modules/%s is missing: run e2e/setup.sh", pattern)
 	}
-	file := must(filepath.Abs(matches[0]))
+	file := must.Get(filepath.Abs(matches[0]))(t)
 	return file
 }
 
@@ -210,7 +196,7 @@ func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	check(t, os.WriteFile(path, []byte(text), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o755))
 }
 
 // fakeCLI writes a program for the Claude CLI's place, and returns its file.
@@ -226,8 +212,8 @@ func fakeCLI(t *testing.T, text string) string {
 func memoryOf(t *testing.T, pid int) (holds func(text string) bool) {
 	t.Helper()
 	folder := fmt.Sprintf("/proc/%d/", pid)
-	maps := must(os.ReadFile(folder + "maps"))
-	memory, pages := must(os.Open(folder+"mem")), must(os.Open(folder+"pagemap"))
+	maps := must.Get(os.ReadFile(folder + "maps"))(t)
+	memory, pages := must.Get(os.Open(folder+"mem"))(t), must.Get(os.Open(folder+"pagemap"))(t)
 	defer func() { _, _ = memory.Close(), pages.Close() }()
 	var all [][]byte
 	for line := range strings.Lines(string(maps)) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // managed is a machine whose administrator manages Claude Code, and a forge that its agents should not reach.
@@ -52,10 +53,10 @@ func (m *managed) administer(t *testing.T) {
 		if name == "managed-settings.json" {
 			text = replaceOnce(t, text, `"mcp__claudeops"`, `"mcp__claudeops", "Bash"`)
 		}
-		check(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	m.system = []string{"--dev-bind", "/", "/", "--tmpfs", "/etc"}
-	entries := must(os.ReadDir("/etc"))
+	entries := must.Get(os.ReadDir("/etc"))(t)
 	for _, entry := range entries {
 		file := "/etc/" + entry.Name()
 		if _, err := os.Stat(file); err == nil && entry.Name() != "claude-code" { // no link that leads nowhere
@@ -96,7 +97,7 @@ func TestManagedSettingsLeaveNoOtherWayToAForge(t *testing.T) {
 		use("create_pr", p),
 	}
 	plugin, err := filepath.Abs("../plugins/claudeops") // which brings a server of its own
-	check(t, err)
+	must.Do(t, err)
 	tell := func(t *testing.T) (startEvent, []seenResult) {
 		stub := newMessagesStub(t, nil)
 		stub.asked = func(_ string, results []seenResult) reply {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // promtool runs Prometheus's own tool.
@@ -34,11 +36,11 @@ func TestPrometheusTakesTheRulesAndWhatIsMeasured(t *testing.T) {
 	var queries strings.Builder
 	queries.WriteString("groups:\n- name: dashboard\n  rules:\n")
 	for i, expr := range dashboardQueries(t) {
-		text := must(json.Marshal(strings.NewReplacer("$job", "claudeops").Replace(expr)))
+		text := must.Get(json.Marshal(strings.NewReplacer("$job", "claudeops").Replace(expr)))(t)
 		fmt.Fprintf(&queries, "  - record: q:%d\n    expr: %s\n", i, text)
 	}
 	file := filepath.Join(t.TempDir(), "queries.yaml")
-	check(t, os.WriteFile(file, []byte(queries.String()), 0o600))
+	must.Do(t, os.WriteFile(file, []byte(queries.String()), 0o600))
 	promtool(t, "", "", "check", "rules", file)
 
 	w := newWorld(t, "2")
@@ -80,15 +82,15 @@ func fetched(t *testing.T, address, token string) string {
 func exchange(t testing.TB, client *http.Client, method, address, body string, headers ...string) (status int,
 	text string) {
 	t.Helper()
-	r := must(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body)))
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body)))(t)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	answer, err := client.Do(r)
-	check(t, err)
+	must.Do(t, err)
 	defer answer.Body.Close()
 	all, err := io.ReadAll(answer.Body)
-	check(t, err)
+	must.Do(t, err)
 	return answer.StatusCode, string(all)
 }
 
@@ -99,7 +101,7 @@ func TestGrafanaTakesTheDashboard(t *testing.T) {
 	board := readFile(t, "../deploy/grafana/claudeops.json")
 	compiler := installed(t, "typescript/bin/tsc")
 	dir := t.TempDir()
-	check(t, os.Symlink(filepath.Dir(filepath.Dir(filepath.Dir(compiler))),
+	must.Do(t, os.Symlink(filepath.Dir(filepath.Dir(filepath.Dir(compiler))),
 		filepath.Join(dir, "node_modules")))
 	compiled := func(board string) outcome {
 		t.Helper()
@@ -108,7 +110,7 @@ type Plain<T> = T extends string ? ` + "`${T}`" + ` : T extends number | boolean
   : T extends (infer U)[] ? Plain<U>[] : T extends object ? { [K in keyof T]: Plain<T[K]> } : T;
 export const dashboard: Plain<Dashboard> = ` + strings.TrimSpace(board) + ";\n"
 		file := filepath.Join(dir, "dashboard.ts")
-		check(t, os.WriteFile(file, []byte(text), 0o600))
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		return run(t, program{
 			path: installed(t, "node-linux-*/bin/node"), dir: dir, env: []string{path()}, may: browsing,
 			args: []string{compiler, "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--moduleResolution",
@@ -130,7 +132,7 @@ func TestRedoclyFindsNothingInTheDescription(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, "2")
 	s := serve(t, w)
-	check(t, os.WriteFile(filepath.Join(dir, "openapi.json"),
+	must.Do(t, os.WriteFile(filepath.Join(dir, "openapi.json"),
 		[]byte(fetched(t, s.url+"/openapi.json", w.operatorToken(t))), 0o600))
 	got := run(t, program{
 		path: installed(t, "node-linux-*/bin/node"), dir: dir,

@@ -27,6 +27,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // publicName is the name that the certificates of proxies are for, beside 127.0.0.1. No name server knows it.
@@ -57,7 +59,7 @@ type nginx struct{ proxying }
 // so a client needs the file.
 func certificate(t *testing.T, folder string, names ...string) (chain, key string) {
 	t.Helper()
-	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	private := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	subject := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -66,12 +68,12 @@ func certificate(t *testing.T, folder string, names ...string) (chain, key strin
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	signed := must(x509.CreateCertificate(rand.Reader, subject, subject, &private.PublicKey, private))
-	secret := must(x509.MarshalPKCS8PrivateKey(private))
+	signed := must.Get(x509.CreateCertificate(rand.Reader, subject, subject, &private.PublicKey, private))(t)
+	secret := must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
 	chain, key = filepath.Join(folder, "chain.pem"), filepath.Join(folder, "key.pem")
 	for file, block := range map[string]*pem.Block{chain: {Type: "CERTIFICATE", Bytes: signed},
 		key: {Type: "PRIVATE KEY", Bytes: secret}} {
-		check(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+		must.Do(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
 	}
 	return chain, key
 }
@@ -93,7 +95,7 @@ func newNginx(t *testing.T, listen, server string) *nginx {
 	}
 	fmt.Fprintf(&b, "server {\nlisten 127.0.0.1:%d %s;\nssl_certificate %s;\nssl_certificate_key %s;\n%s\n}\n}\n", n.port,
 		listen, chain, key, server)
-	check(t, os.WriteFile(filepath.Join(n.folder, "nginx.conf"), []byte(b.String()), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(n.folder, "nginx.conf"), []byte(b.String()), 0o600))
 	return n
 }
 
@@ -135,7 +137,7 @@ func answersTLS(port int) bool {
 // stop ends it, with all connections through it.
 func (n *nginx) stop(t *testing.T) {
 	t.Helper()
-	check(t, n.running.Process.Signal(syscall.SIGTERM))
+	must.Do(t, n.running.Process.Signal(syscall.SIGTERM))
 	if err := n.running.Wait(); err != nil {
 		t.Fatalf("nginx: %v", err)
 	}
@@ -160,7 +162,7 @@ func behindCaddy(settings string) func(*testing.T, string) front {
 		text := fmt.Sprintf("{\nadmin off\nauto_https disable_redirects\nskip_install_trust\nstorage file_system %[1]s\n"+
 			"log {\noutput file %[1]s/error.log\n}\n}\nhttps://127.0.0.1:%[2]d {\nbind 127.0.0.1\ntls internal\n%[3]s\n}\n",
 			c.folder, c.port, strings.ReplaceAll(settings, "SERVER", server))
-		check(t, os.WriteFile(filepath.Join(c.folder, "Caddyfile"), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(c.folder, "Caddyfile"), []byte(text), 0o600))
 		return c
 	}
 }
@@ -186,7 +188,7 @@ func (c *caddy) start(t *testing.T) {
 // stop kills it: told to end, it waits for its connections.
 func (c *caddy) stop(t *testing.T) {
 	t.Helper()
-	check(t, c.running.Process.Kill())
+	must.Do(t, c.running.Process.Kill())
 	_ = c.running.Wait() // it was killed
 }
 
@@ -231,7 +233,7 @@ func (e *elsewhere) begins(t *testing.T) *addressed {
 	t.Cleanup(transport.CloseIdleConnections)
 	a := &addressed{elsewhere: e, http: &http.Client{Transport: transport}}
 	answer, err := a.post(t.Context(), initialize)
-	check(t, err)
+	must.Do(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	if a.session = answer.Header.Get("Mcp-Session-Id"); a.session == "" {
 		t.Fatalf("initialize: %s", answer.Status)
@@ -264,10 +266,10 @@ func (a *addressed) request(ctx context.Context, method, message, event string) 
 func (a *addressed) result(t *testing.T, message string) answer {
 	t.Helper()
 	response, err := a.post(t.Context(), message)
-	check(t, err)
+	must.Do(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	check(t, err)
+	must.Do(t, err)
 	return resultIn(t, string(text))
 }
 
@@ -359,7 +361,7 @@ func TestAnAnswerIsAskedForAgainBehindNginx(t *testing.T) {
 	_, release := localForge{}.hold(t, e.world)
 	ctx, cut := context.WithCancel(t.Context())
 	response, err := a.post(ctx, progressing(createPR(t, quieterDisk())))
-	check(t, err)
+	must.Do(t, err)
 	lines, event := bufio.NewReader(response.Body), ""
 	for line := ""; !strings.Contains(line, "writing the branch"); {
 		if line, err = lines.ReadString('\n'); err != nil {
@@ -373,10 +375,10 @@ func TestAnAnswerIsAskedForAgainBehindNginx(t *testing.T) {
 	_ = response.Body.Close()
 	release()
 	rest, err := a.request(t.Context(), http.MethodGet, "", event)
-	check(t, err)
+	must.Do(t, err)
 	defer func() { _ = rest.Body.Close() }()
 	text, err := io.ReadAll(rest.Body)
-	check(t, err)
+	must.Do(t, err)
 	assertOpened(t, resultIn(t, string(text)), quieterDisk())
 	e.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
@@ -412,9 +414,9 @@ func TestStreamsThatSayNothingLiveThroughProxies(t *testing.T) {
 		a := e.begins(t)
 		_, release := localForge{}.hold(t, e.world)
 		general, err := a.request(t.Context(), http.MethodGet, "", "")
-		check(t, err)
+		must.Do(t, err)
 		call, err := a.post(t.Context(), progressing(createPR(t, quieterDisk())))
-		check(t, err)
+		must.Do(t, err)
 		all.Go(func() { // both proxies at once: it takes the time between two comments
 			defer func() { _, _ = general.Body.Close(), call.Body.Close() }()
 			lines := bufio.NewReader(call.Body)

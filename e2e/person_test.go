@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // effort is the cost of an act for a person: presses of the mouse, windows scrolled, typed keys, and pages waited for.
@@ -148,7 +149,7 @@ func (d *dashboard) busy(policy string) {
 // The table of what they cost is docs/reference/dashboard-acts.md. UPDATE_GOLDEN=1 writes it.
 func TestAPersonsQuestionsAndActs(t *testing.T) {
 	policy := policyOf(t, "caps: {open_prs: 100, creations_per_hour: 100}\n")
-	root := must(filepath.Abs(".."))
+	root := must.Get(filepath.Abs(".."))(t)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+fakeCLI(t, waitingAgent), "CLAUDEOPS_TOOLSETS=pr,scripts",
 		fmt.Sprintf(`CLAUDEOPS_SCRIPTS={"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root), policy)
 	d.busy(policy)

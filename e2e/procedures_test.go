@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // procedure is a skill as it is at a time of its life. All three descriptions are different, so that what a client
@@ -60,7 +61,7 @@ func TestTheLifeOfAProcedure(t *testing.T) {
 
 	// It is found to be wrong where it is deployed, and proposed from there.
 	deployed := filepath.Join(w.home, "work", ".claude", "skills", "free-disk", "SKILL.md")
-	check(t, os.WriteFile(deployed, []byte(procedure(lifeCorrected)), 0o600))
+	must.Do(t, os.WriteFile(deployed, []byte(procedure(lifeCorrected)), 0o600))
 	if out := say("work", "deploy", "explain", deployed, "--line", "3"); !strings.Contains(out,
 		"-> upstream source "+lifeFile+", line 3") {
 		t.Errorf("explain: %s", out)

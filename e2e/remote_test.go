@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // elsewhere is another machine, as far as this one can play it: it has nothing of the server's but its address, the
@@ -123,7 +125,7 @@ func TestOtherClientsProposeByAddress(t *testing.T) {
 func TestTheConformanceSuiteByAddress(t *testing.T) {
 	e, node := newElsewhere(t, "ssl", nginxDefaults), installed(t, "node-linux-*/bin/node")
 	suite := installed(t, "@modelcontextprotocol/conformance/dist/index.js")
-	at := must(url.Parse(e.local))
+	at := must.Get(url.Parse(e.local))(t)
 	// the suite shows no token by itself
 	showing := httptest.NewServer(&httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // A server that is killed in the middle of a script leaves nothing of it running, daemons in sessions of their own
@@ -31,7 +32,7 @@ func TestNothingOfAScriptOutlivesAKilledServer(t *testing.T) {
 	s.in(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"long","arguments":{}}}`)
 	until(t, "the script and its daemons run",
 		func() bool { _, err := os.Stat(ready); return err == nil && len(withWord(nap)) >= 3 })
-	check(t, s.cmd.Process.Kill())
+	must.Do(t, s.cmd.Process.Kill())
 	until(t, "nothing is left", func() bool { return len(withWord(nap)) == 0 })
 	if runs := w.doesIn(t, project, nil, "scripts", "runs"); !strings.Contains(runs, "long") {
 		t.Error(runs)

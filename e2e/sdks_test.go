@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // The SDKs speak both eras with a real server: nine sessions, lists, calls, one that is taken back, eighty at a time,
@@ -17,11 +19,11 @@ func TestTheSDKsInBothEras(t *testing.T) {
 	server := serve(t, w, "CLAUDEOPS_MAX_TIER=2")
 	secret := w.token(t, "--agent", "--tier", "2", "--name", "sdks")
 	client := filepath.Join(t.TempDir(), "sdks")
-	if got := run(t, program{path: "go", args: []string{"build", "-o", client, "."}, dir: must(filepath.Abs("sdks")),
-		env: os.Environ()}); got.code != 0 {
+	if got := run(t, program{path: "go", args: []string{"build", "-o", client, "."},
+		dir: must.Get(filepath.Abs("sdks"))(t), env: os.Environ()}); got.code != 0 {
 		t.Fatalf("go build: %s", got.stderr)
 	}
-	script := must(filepath.Abs("sdks/typescript.mjs"))
+	script := must.Get(filepath.Abs("sdks/typescript.mjs"))(t)
 	for sdk, command := range map[string][]string{
 		"official": {client, "official"}, "mcp-go": {client, "mcp-go"},
 		"typescript": {installed(t, "node-linux-*/bin/node"), script},

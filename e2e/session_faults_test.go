@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // shim runs the real CLI with another MCP server in its configuration.
@@ -190,7 +191,7 @@ func sessionWithoutState(t *testing.T, r *rig) {
 func (r *rig) fill(t *testing.T) (free func()) {
 	t.Helper()
 	name := r.inside(t, "/state/filling")
-	file := must(os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600))
+	file := must.Get(os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600))(t)
 	defer func() { _ = file.Close() }()
 	for chunk := make([]byte, 4096); ; {
 		if _, err := file.Write(chunk); errors.Is(err, syscall.ENOSPC) {
@@ -268,7 +269,7 @@ func (r *rig) end(t *testing.T, u underway) told {
 // signal sends a signal to the supervisor.
 func (r *rig) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
-	check(t, syscall.Kill(r.one(t, "/app/claudeops run"), s))
+	must.Do(t, syscall.Kill(r.one(t, "/app/claudeops run"), s))
 }
 
 // reached waits until something has happened in a session, which must not end before.
@@ -371,7 +372,7 @@ func (r *rig) assertSettles(t *testing.T, cut bool) {
 		t.Errorf("after pr resume there are branches %v and %d pull requests", branches, prs)
 	}
 	file := filepath.Join(r.world.vars["CLAUDEOPS_REPOS_DIR"], "again.json")
-	check(t, os.WriteFile(file, []byte(encode(t, r.proposal())), 0o644))
+	must.Do(t, os.WriteFile(file, []byte(encode(t, r.proposal())), 0o644))
 	r.does(t, "pr", "create", "--tier", "2", "--from", "/repos/again.json") // the same again
 	if prs := r.opened(t, r.container); prs != 1 {
 		t.Errorf("there are %d pull requests in the end, want one", prs)
@@ -454,10 +455,10 @@ cat /repos/pipe
 func sessionLooksForTokens(t *testing.T, r *rig) {
 	repos := r.world.vars["CLAUDEOPS_REPOS_DIR"]
 	for name, text := range map[string]string{"look.sh": lookScript, "note": "a note\n"} {
-		check(t, os.WriteFile(filepath.Join(repos, name), []byte(text), 0o644))
+		must.Do(t, os.WriteFile(filepath.Join(repos, name), []byte(text), 0o644))
 	}
 	pipe := filepath.Join(repos, "pipe")
-	check(t, syscall.Mkfifo(pipe, 0o644))
+	must.Do(t, syscall.Mkfifo(pipe, 0o644))
 	r.env["GITHUB_TOKEN"], r.env["GITHUB_TOKEN_FILE"] = forgeToken, ""
 	r.env["CLAUDEOPS_AGENT_TOOLS"] = "Bash(cat *),Bash(sh /repos/look.sh)"
 	permitted := []reply{bash("cat /repos/note"), bash("sh /repos/look.sh")}
@@ -518,7 +519,7 @@ func (r *rig) whileReading(t *testing.T, u underway, pipe string) {
 		opened.open()
 	}()
 	u.reached(t, opened.closed)
-	check(t, err)
+	must.Do(t, err)
 	pids := r.running("")
 	if len(pids) < 5 { // run, the CLI, its server, the script, cat
 		t.Errorf("only %d processes run", len(pids))

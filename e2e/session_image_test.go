@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestSessionsInTheImage(t *testing.T) {
@@ -249,7 +251,7 @@ func TestTheClientHasThePricesThatWeHave(t *testing.T) {
 	cmd := command(t, program{path: o.vars["CLAUDEOPS_CLAUDE_BIN"], dir: t.TempDir(), env: append(o.environment(stub.URL),
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
 		args: []string{"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"}})
-	in, out := must(cmd.StdinPipe()), must(cmd.StdoutPipe())
+	in, out := must.Get(cmd.StdinPipe())(t), must.Get(cmd.StdoutPipe())(t)
 	launch(t, cmd)
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // rig is a container of the image with an operator who runs sessions in it, and a forge.
@@ -247,10 +248,10 @@ func (localForge) opened(t *testing.T, c *container) int {
 // its files by then, and is known to be worked on.
 func (localForge) hold(t *testing.T, w *world) (writing func(underway), write func()) {
 	t.Helper()
-	folder := must(os.Open(w.repo))
+	folder := must.Get(os.Open(w.repo))(t)
 	write = sync.OnceFunc(func() { _ = folder.Close() })
 	t.Cleanup(write)
-	check(t, syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+	must.Do(t, syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
 	return func(u underway) {
 		for !w.isWorkedOn(t) {
 			u.assertNotDone(t)
@@ -359,6 +360,6 @@ func (g giteaForge) assertProposed(t *testing.T, branch string, p proposal) {
 func writeSecrets(t *testing.T, folder string, values map[string]string) {
 	t.Helper()
 	for name, value := range values {
-		check(t, os.WriteFile(filepath.Join(folder, name), []byte(value+"\n"), 0o644))
+		must.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(value+"\n"), 0o644))
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // The tokens of these tests' operator. An agent must never see them.
@@ -181,7 +183,7 @@ func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 	if agents != 1 {
 		t.Errorf("%d agents run, want one", agents)
 	}
-	check(t, cmd.Process.Signal(syscall.SIGTERM))
+	must.Do(t, cmd.Process.Signal(syscall.SIGTERM))
 	code := exitCode(t, cmd)
 	release.open()
 	var got sessions

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // talk is a server with open pipes.
@@ -34,8 +36,8 @@ func newTalk(t *testing.T, dir string, env []string) talk {
 // talkTo starts a server whose lines may be long.
 func talkTo(t *testing.T, cmd *exec.Cmd) talk {
 	t.Helper()
-	in := must(cmd.StdinPipe())
-	out := must(cmd.StdoutPipe())
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
 	launch(t, cmd)
 	write := func(line string) {
 		if _, err := fmt.Fprintln(in, line); err != nil {

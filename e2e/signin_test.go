@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // company is the certified provider of OpenID Connect of npm, and a dashboard where its people sign in.
@@ -28,13 +30,13 @@ func newCompany(t *testing.T) *company {
 	t.Helper()
 	ops := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
 	c := &company{issuer: fmt.Sprintf("http://127.0.0.1:%d", freePort(t))}
-	script := must(filepath.Abs("testdata/oidc-provider.mjs"))
+	script := must.Get(filepath.Abs("testdata/oidc-provider.mjs"))(t)
 	cmd := command(t, program{
 		path: installed(t, "node-linux-*/bin/node"), dir: t.TempDir(), env: []string{path()}, may: browsing,
 		args: []string{script, filepath.Dir(installed(t, "oidc-provider/package.json")),
 			c.issuer[strings.LastIndexByte(c.issuer, ':')+1:], ops},
 	})
-	out := must(cmd.StdoutPipe())
+	out := must.Get(cmd.StdoutPipe())(t)
 	launch(t, cmd)
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("the provider said %q, %v", line, err)
@@ -218,7 +220,7 @@ func (c *company) picture(name string) {
 	}
 	var shot []byte
 	c.run(into(chromedp.FullScreenshot(100), &shot))
-	check(c, os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600))
+	must.Do(c, os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600))
 }
 
 // lets signs in on the address that a program opens, and lets the program in at tier 2. The browser is left at the
@@ -239,7 +241,7 @@ func (d *dashboard) lets(address, client string) {
 // goesTo tells the pages of a program from ours, to which it sends the browser.
 func (d *dashboard) goesTo(address string) {
 	d.Helper()
-	at := must(url.Parse(address))
+	at := must.Get(url.Parse(address))(d)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.foreign = append(d.foreign, strings.TrimSuffix(at.Query().Get("redirect_uri"), "/callback"))
@@ -285,11 +287,11 @@ func TestAPersonLetsTheSDKsClientIn(t *testing.T) {
 	begin := func() (address string, rest io.Reader, wait func() int) {
 		cmd := command(t, program{
 			path: installed(t, "node-linux-*/bin/node"), dir: t.TempDir(), env: []string{path()}, may: browsing,
-			args: []string{must(filepath.Abs("testdata/oauth-client.mjs")),
+			args: []string{must.Get(filepath.Abs("testdata/oauth-client.mjs"))(t),
 				filepath.Dir(installed(t, "@modelcontextprotocol/sdk/package.json")), d.api + "/mcp", "create_pr",
 				encode(t, quieterDisk())},
 		})
-		out := must(cmd.StdoutPipe())
+		out := must.Get(cmd.StdoutPipe())(t)
 		var errors bytes.Buffer
 		cmd.Stderr = &errors
 		launch(t, cmd)

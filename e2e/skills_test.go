@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // skillFiles are skills where people keep them.
@@ -23,7 +25,7 @@ func (w *world) hasSkills(t *testing.T) {
 	}
 	w.git(t, strings.Replace(importStream(files), "Seed\n", "Seed\nfrom refs/heads/main^0\n", 1), "fast-import", "--quiet")
 	policy := filepath.Join(w.home, "policy.yaml")
-	check(t, os.WriteFile(policy, []byte("version: 1\nscope: {kinds: [claude-skills, agent-skills]}\n"+
+	must.Do(t, os.WriteFile(policy, []byte("version: 1\nscope: {kinds: [claude-skills, agent-skills]}\n"+
 		"tiers: {2: {kinds: [claude-skills, agent-skills]}}\n"), 0o600))
 	w.vars["CLAUDEOPS_POLICY"] = policy
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // world is one operator's machine: a local root with the bare repository demo/home-cluster, a state folder, a home.
@@ -43,7 +44,7 @@ func newWorld(t *testing.T, tier string) *world {
 		"CLAUDEOPS_STATE_DIR":  filepath.Join(dir, "state"),
 	}
 	for _, d := range []string{w.home, w.repo, w.vars["CLAUDEOPS_REPOS_DIR"], w.vars["CLAUDEOPS_STATE_DIR"]} {
-		check(t, os.MkdirAll(d, 0o700))
+		must.Do(t, os.MkdirAll(d, 0o700))
 	}
 	w.git(t, "", "init", "--quiet", "--bare", "--initial-branch=main")
 	w.git(t, importStream(seed()), "fast-import", "--quiet")
@@ -281,7 +282,7 @@ func decode[T any](t *testing.T, text string) T {
 
 func encode(t *testing.T, v any) string {
 	t.Helper()
-	b := must(json.Marshal(v))
+	b := must.Get(json.Marshal(v))(t)
 	return string(b)
 }
 

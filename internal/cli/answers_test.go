@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // answered is one code as a client meets it: how it comes about, and the call that mends it.
@@ -42,7 +43,7 @@ type refusing struct {
 func newRefusing(t *testing.T) *refusing {
 	w := &refusing{doors: newDoors(t)}
 	w.env["CLAUDEOPS_TOOLSETS"] = "pr"
-	check(t, os.RemoveAll(w.repo))
+	must.Do(t, os.RemoveAll(w.repo))
 	makeRepository(t, w.repo, streamOf("README.md", "# Infra\n", "checks/disk.md", "# Disk\n\nWarn at 90 %.\n"))
 	w.hide = []string{w.env["CLAUDEOPS_LOCAL_ROOT"], "/srv/git", w.env["CLAUDEOPS_STATE_DIR"], "/var/lib/claudeops",
 		app.User().String(), "uid 1000 (bob)"}
@@ -65,7 +66,7 @@ func whole(path, action, content string) map[string]any {
 // shown of an error.
 func (w *refusing) send() (code, said string) {
 	w.Helper()
-	raw := must(json.Marshal(w.sent))
+	raw := must.Get(json.Marshal(w.sent))(w)
 	result := w.mcp("tools/call", fmt.Sprintf(`{"name":"create_pr","arguments":%s}`, raw))
 	structured, _ := result["structuredContent"].(map[string]any)
 	failure, _ := structured["error"].(map[string]any)
@@ -90,7 +91,7 @@ func (w *refusing) shown(said string) string {
 // forge has the repository at a Gitea behind a proxy that fails as it is told.
 func (w *refusing) forge(status int32) {
 	server := fakegitea.New(w.T)
-	to := must(url.Parse(server.URL()))
+	to := must.Get(url.Parse(server.URL()))(w)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host }}
 	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if status := int(w.fail.Load()); status != 0 {
@@ -217,14 +218,14 @@ func aboutTheWorld() []answered {
 		},
 		{fault.Misconfigured, "The state folder is not a folder.", func(w *refusing) {
 			name := filepath.Join(w.TempDir(), "state")
-			check(w, os.WriteFile(name, nil, 0o600))
+			must.Do(w, os.WriteFile(name, nil, 0o600))
 			w.env["CLAUDEOPS_STATE_DIR"] = name
 			w.hide = append(w.hide, name, "/var/lib/claudeops")
 		}, nil, noCall, nil},
 		{fault.UpstreamError, "The forge fails.", failing(502), nil, "the identical call", identical},
 		{fault.Timeout, "The forge does not answer in time.", failing(504), nil, "the identical call", identical},
 		{fault.Internal, "The records were damaged.", func(w *refusing) {
-			check(w, os.WriteFile(filepath.Join(w.env["CLAUDEOPS_STATE_DIR"], "claudeops.db"), nil, 0o600))
+			must.Do(w, os.WriteFile(filepath.Join(w.env["CLAUDEOPS_STATE_DIR"], "claudeops.db"), nil, 0o600))
 		}, nil, noCall, nil},
 	}
 }
@@ -299,7 +300,7 @@ const pageOfAnswers = "# Answers\n\n<!-- Written by `make golden` from what the 
 // of tokens and browsers.
 func mustMeetAll(t *testing.T, met map[fault.Code]bool) {
 	t.Helper()
-	page := must(os.ReadFile("../../docs/reference/codes.md"))
+	page := must.Get(os.ReadFile("../../docs/reference/codes.md"))(t)
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(string(page), -1) {
 		if code := fault.Code(row[1]); !met[code] && code != fault.Forbidden {
 			t.Errorf("docs/reference/answers.md lacks %s", code)

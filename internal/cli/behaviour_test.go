@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
@@ -118,7 +119,7 @@ func behaviourUnder(t *testing.T, env map[string]string) (lines []string) {
 		"broken.yaml": "version: 1\nnonsense: true\n",
 		"raised.yaml": "version: 1\ntools: {tiers: {plan: 3, aam_list: 3, fractary_forge_agent_list: 3}}\n",
 	} {
-		check(t, os.WriteFile(filepath.Join(b.folder, name), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(b.folder, name), []byte(text), 0o600))
 	}
 	for name, value := range env {
 		if b.env[name] = strings.ReplaceAll(value, "$DIR", b.folder); name == "token" {
@@ -153,7 +154,7 @@ func (b *behaviour) line(o operation.Operation, kind, request string) (text stri
 func (b *behaviour) rows() (text string) {
 	b.Helper()
 	rows, err := b.reader.Store.Audit.Page(b.Context(), record.AuditQuery{After: b.last, Ascending: true, Limit: 100})
-	check(b, err)
+	must.Do(b, err)
 	for _, row := range rows {
 		b.last = row.Seq
 		if row.Action == b.asked {
@@ -181,7 +182,7 @@ func (b *behaviour) sayMCP(o operation.Operation, request string) string {
 	if result["protocol"] != nil {
 		return fmt.Sprintf("protocol error %v", result["protocol"])
 	}
-	text := must(json.Marshal(result["structuredContent"]))
+	text := must.Get(json.Marshal(result["structuredContent"]))(b)
 	if result["isError"] == true || bytes.Contains(text, []byte(`"ok":false`)) {
 		return codeIn(string(text))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // BenchmarkCreatePR is create_pr as an agent gets it, without the transport: all gates, two files of 4 KB, a real git
@@ -20,13 +21,13 @@ import (
 func BenchmarkCreatePR(b *testing.B) {
 	dir := b.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
-	check(b, os.WriteFile(policy, []byte("version: 1\ncaps: {creations_per_hour: 1000}\n"), 0o600))
+	must.Do(b, os.WriteFile(policy, []byte("version: 1\ncaps: {creations_per_hour: 1000}\n"), 0o600))
 	env := map[string]string{
 		"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
 		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
 		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "CLAUDEOPS_POLICY": policy,
 	}
-	check(b, os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700))
+	must.Do(b, os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700))
 	_, p := newProcess(b, env)
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
@@ -53,7 +54,7 @@ func BenchmarkListLocal(b *testing.B) {
 		"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
 		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"),
 	}
-	check(b, os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700))
+	must.Do(b, os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700))
 	a, parts := newProcess(b, env)
 	at := filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", "many.git")
 	var stream strings.Builder
@@ -65,7 +66,7 @@ func BenchmarkListLocal(b *testing.B) {
 	makeRepository(b, at, stream.String())
 	heads, err := exec.Command("git", "--git-dir", at, "for-each-ref", "--format=%(refname:short) %(objectname)",
 		"refs/heads/claude-ops").Output()
-	check(b, err)
+	must.Do(b, err)
 	req := prflow.ListRequest{RepoOwner: "bench", RepoName: "many"}
 	if _, err := listAll(b.Context(), a, req); err != nil { // the records know the root from now on
 		b.Fatal(err)
@@ -88,13 +89,13 @@ func BenchmarkListLocal(b *testing.B) {
 func benchRequest(b *testing.B, name string) []byte {
 	b.Helper()
 	text := strings.Repeat("- Look at the disk, and compare it with yesterday's record.\n", 70)
-	raw := must(json.Marshal(prflow.CreateRequest{
+	raw := must.Get(json.Marshal(prflow.CreateRequest{
 		RepoOwner: "bench", RepoName: name, Title: "Check the disk", Body: "Why: it fills up.",
 		Files: []prflow.FileRequest{
 			{Path: "checks/disk.md", Action: "update", Content: &text},
 			{Path: "checks/inodes.md", Action: "create", Content: &text},
 		},
-	}))
+	}))(b)
 	return raw
 }
 

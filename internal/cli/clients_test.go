@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // toolsetWorld is an operator's environment in which every toolset is on, and files name variables.
@@ -59,7 +60,7 @@ func TestWhatEachClientReadsNamesEveryVariable(t *testing.T) {
 	t.Parallel()
 	env := toolsetWorld(t)
 	named := map[string][]string{}
-	program := must(os.Executable())
+	program := must.Get(os.Executable())(t)
 	for name, args := range map[string][]string{
 		"claude": {"--client", "claude"}, "codex": {"--client", "codex"}, "gemini": {"--client", "gemini"},
 		"cursor": {"--client", "cursor"}, "vscode": {"--client", "vscode"},

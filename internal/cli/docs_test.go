@@ -22,16 +22,17 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/api"
 )
 
 // The commands of claudeops that pages show exist, with their flags.
 func TestCommandsOfPagesExist(t *testing.T) {
 	t.Parallel()
-	pages := must(filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md")))
+	pages := must.Get(filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md")))(t)
 	root, count := allCommands(), 0
 	for _, page := range append(pages, filepath.Join("..", "..", "README.md"), filepath.Join("..", "..", "SECURITY.md")) {
-		text := must(os.ReadFile(page))
+		text := must.Get(os.ReadFile(page))(t)
 		for _, command := range commandsIn(string(text)) {
 			count++
 			if problem := unknownIn(root, command); problem != "" {
@@ -332,7 +333,7 @@ func rulesOfPeople() (rules []ruleOfPeople) {
 // TestTheDocumentationHasEveryRule compares docs/explain/people.md with the rules.
 func TestTheDocumentationHasEveryRule(t *testing.T) {
 	t.Parallel()
-	text := must(os.ReadFile("../../docs/explain/people.md"))
+	text := must.Get(os.ReadFile("../../docs/explain/people.md"))(t)
 	rows := map[string][]string{}
 	for _, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")
@@ -404,7 +405,7 @@ func TestPagesNameVariablesThatExist(t *testing.T) {
 	signIn := regexp.MustCompile(`^CLAUDEOPS_SIGN_IN_[A-Z0-9]+_([A-Z_]+)$`)
 	name := regexp.MustCompile(`\bCLAUDEOPS_[A-Z0-9]+(_[A-Z0-9]+)*\b`)
 	for _, page := range append(pages, filepath.Join("..", "..", "README.md")) {
-		text := must(os.ReadFile(page))
+		text := must.Get(os.ReadFile(page))(t)
 		for _, found := range name.FindAllString(string(text), -1) {
 			found = signIn.ReplaceAllString(found, "CLAUDEOPS_SIGN_IN_NAME_$1") // a page shows a provider by its name
 			if !known[found] {
@@ -533,7 +534,7 @@ func TestTheVersionIsTheTag(t *testing.T) {
 // The newest part of the changelog is about the version of the source.
 func TestTheChangelogBeginsWithTheVersionOfTheSource(t *testing.T) {
 	t.Parallel()
-	text := must(os.ReadFile(filepath.Join("..", "..", "CHANGELOG.md")))
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "CHANGELOG.md")))(t)
 	first := regexp.MustCompile(`(?m)^## (\S+), (unreleased|\d{4}-\d\d-\d\d)$`).FindSubmatch(text)
 	if first == nil || string(first[1]) != app.Release {
 		t.Errorf("CHANGELOG.md begins with %q, the source is %s", first, app.Release)

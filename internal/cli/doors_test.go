@@ -21,6 +21,7 @@ import (
 	"testing/fstest"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,7 +84,7 @@ func (d *doors) formed(failure any, failed bool) (o outcome) {
 	if !failed {
 		return o
 	}
-	text := must(json.Marshal(failure))
+	text := must.Get(json.Marshal(failure))(d)
 	o.Form = requestIDs().ReplaceAllString(string(text), "id")
 	return o
 }
@@ -256,10 +257,10 @@ func (d *doors) server() http.Handler {
 	a := d.app("", new(bytes.Buffer))
 	p := a.program().Wire(app.Needs{})
 	agents, err := app.NewAgentSessions(p)
-	check(d, err)
+	must.Do(d, err)
 	server, err := app.NewWebServer(p, app.WebToolsets(a.program()), app.NewFollower(p), agents, app.AgentTokens(p),
 		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, httpx.Own{})
-	check(d, err)
+	must.Do(d, err)
 	d.servers[environment] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.ServeHTTP(w, r)
 		if err := p.Store.Ledger.FlushRepeats(r.Context(), true); err != nil { // a row for each refusal, however quick
@@ -420,7 +421,7 @@ func brokenRequests(t *testing.T, o operation.Operation) map[string]string {
 			t.Fatalf("the request for %s: %v", o.Name, err)
 		}
 		change(request)
-		text := must(json.Marshal(request))
+		text := must.Get(json.Marshal(request))(t)
 		broken[what] = string(text)
 	}
 	with("an unknown name", func(r map[string]any) { r["nonsense"] = "x" })
@@ -628,7 +629,7 @@ func schemaOf(t *testing.T, o operation.Operation) []byte {
 				continue
 			}
 			text, err := set.Schema(o, "input")
-			check(t, err)
+			must.Do(t, err)
 			return text
 		}
 	}

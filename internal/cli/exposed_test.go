@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // exposure is a file of ours that is open to agents.
@@ -30,7 +31,7 @@ const agent = 54321
 func exposures() []exposure {
 	chmod := func(name string, mode os.FileMode) func(*peopleWorld) {
 		return func(w *peopleWorld) {
-			check(w, os.Chmod(filepath.Join(w.dir, name), mode))
+			must.Do(w, os.Chmod(filepath.Join(w.dir, name), mode))
 		}
 	}
 	policy := map[string]string{"CLAUDEOPS_POLICY": "$DIR/narrow.yaml"}
@@ -64,7 +65,7 @@ func exposures() []exposure {
 	}
 	chown := func(name string, uid, gid int, mode os.FileMode) func(*peopleWorld) {
 		return func(w *peopleWorld) {
-			check(w, os.Chown(filepath.Join(w.dir, name), uid, gid))
+			must.Do(w, os.Chown(filepath.Join(w.dir, name), uid, gid))
 			chmod(name, mode)(w)
 		}
 	}
@@ -112,7 +113,7 @@ func (e exposure) keepsSessionsFromStarting(t *testing.T) {
 // wantOneRefusal looks for one row of a refused start, and nothing else that has changed.
 func (w *peopleWorld) wantOneRefusal() {
 	w.Helper()
-	check(w, os.Chmod(filepath.Join(w.dir, "state"), 0o700))
+	must.Do(w, os.Chmod(filepath.Join(w.dir, "state"), 0o700))
 	var begun []sessions.Record
 	var rows []record.RecordedAttempt
 	w.inspect(func(s *store.Store) (err error) {
@@ -149,11 +150,11 @@ func exposedWorld(t *testing.T, env map[string]string) *peopleWorld {
 		"home/.config/claudeops/environment": "CLAUDEOPS_TIER=2\n",
 	} {
 		path := filepath.Join(w.dir, name)
-		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		check(t, os.WriteFile(path, []byte(text), 0o600))
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for _, dir := range []string{filepath.Dir(w.dir), w.dir} { // otherwise no other user can reach the files
-		check(t, os.Chmod(dir, 0o755))
+		must.Do(t, os.Chmod(dir, 0o755))
 	}
 	if problems := files.FindModeProblems(files.ModeUser{AnyOwner: true},
 		[]files.ModeSubject{{What: "the world", Path: w.dir, Tree: true}}); len(problems) > 0 {
@@ -165,7 +166,7 @@ func exposedWorld(t *testing.T, env map[string]string) *peopleWorld {
 func TestAScheduleIsNotServedWhileNoSessionCouldStart(t *testing.T) {
 	t.Parallel()
 	w := exposedWorld(t, map[string]string{"CLAUDEOPS_POLICY": "$DIR/narrow.yaml", "CLAUDEOPS_INTERVAL": "1h"})
-	check(t, os.Chmod(filepath.Join(w.dir, "narrow.yaml"), 0o666))
+	must.Do(t, os.Chmod(filepath.Join(w.dir, "narrow.yaml"), 0o666))
 	out, exit := w.command(lookupIn(w.env), "serve")
 	if exit != fault.Misconfigured.ExitCode() ||
 		!strings.Contains(out, "sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start") ||

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store/storetest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // localWorld is a local repository joe/infra, and the environment for commands on it.
@@ -69,7 +70,7 @@ func makeRepository(t testing.TB, dir, stream string) {
 	if err == nil {
 		err = os.CopyFS(dir, os.DirFS(folder))
 	}
-	check(t, err)
+	must.Do(t, err)
 }
 
 // streamOf is a commit on main for git fast-import. files are pairs of a path and a text.
@@ -105,7 +106,7 @@ func (w *localWorld) run(args ...string) {
 func (w *localWorld) propose(name string) {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), name)
-	check(w, os.WriteFile(file, []byte("# "+name+"\n"), 0o600))
+	must.Do(w, os.WriteFile(file, []byte("# "+name+"\n"), 0o600))
 	w.run("pr", "create", "--repo", "joe/infra", "--title", name, "--body", "why", "--create", "checks/"+name+".md="+file)
 }
 
@@ -172,7 +173,7 @@ func (w *localWorld) pull(p *app.Parts, number int) (record.PullRecord, bool) {
 	w.Helper()
 	r, found, err := p.Store.Pulls.FindPull(w.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra",
 		Number: number})
-	check(w, err)
+	must.Do(w, err)
 	return r, found
 }
 
@@ -240,7 +241,7 @@ func TestAMovedRootKeepsItsPullRequests(t *testing.T) {
 	other.propose("other")
 	root := w.env["CLAUDEOPS_LOCAL_ROOT"]
 	moved := filepath.Join(t.TempDir(), "moved")
-	check(t, os.Rename(root, moved))
+	must.Do(t, os.Rename(root, moved))
 	w.env["CLAUDEOPS_LOCAL_ROOT"], w.repo = moved, filepath.Join(moved, "joe", "infra.git")
 	p := w.parts()
 	w.rounds(p)
@@ -255,7 +256,7 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	w := newLocalWorld(t)
 	w.env["CLAUDEOPS_REPOS"] = "local:joe/infra"
 	w.propose("old")
-	check(t, os.RemoveAll(w.env["CLAUDEOPS_STATE_DIR"]))
+	must.Do(t, os.RemoveAll(w.env["CLAUDEOPS_STATE_DIR"]))
 	p := w.parts()
 	p.Flow.Clock.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	ticks := make(chan time.Time)
@@ -295,20 +296,4 @@ func runArgs(t testing.TB, env map[string]string, args ...string) (out, errs str
 	var stdout, stderr bytes.Buffer
 	code = Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}, valuesOf(env))
 	return stdout.String(), stderr.String(), code
-}
-
-// check ends the test on an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must is for what fails only where the test itself is wrong, or the machine is.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const forgeSecret = "a secret that forge and server share"
@@ -95,7 +96,7 @@ func (f *forged) run(args ...string) string {
 func (f *forged) propose(title string) {
 	f.Helper()
 	content := filepath.Join(f.TempDir(), "content.md")
-	check(f, os.WriteFile(content, []byte("# "+title+"\n"), 0o600))
+	must.Do(f, os.WriteFile(content, []byte("# "+title+"\n"), 0o600))
 	f.run("pr", "create", "--repo", f.repo.String(), "--title", title, "--body", "why", "--create",
 		"checks/"+strings.ReplaceAll(title, " ", "-")+".md="+content)
 	if got := <-f.told; !strings.HasPrefix(got, "opened ") {
@@ -240,7 +241,7 @@ func TestAPushAtAForgeRecordsTheNewHead(t *testing.T) {
 func (f *forged) wantHead(commit string) {
 	f.Helper()
 	s, err := store.Open(f.Context(), f.env["CLAUDEOPS_STATE_DIR"], store.Options{})
-	check(f, err)
+	must.Do(f, err)
 	defer s.Close()
 	r, found, err := s.Pulls.FindPull(f.Context(), record.PullKey{Provider: f.source, Owner: f.repo.Owner,
 		Repo: f.repo.Name, Number: 1})
@@ -308,7 +309,7 @@ func TestAMergeAtAForgeIsDeployed(t *testing.T) {
 				t.Errorf("people were told: %s", got)
 			}
 			deployed("a person's")
-			check(t, os.Remove(filepath.Join(prompts, "ask.md")))
+			must.Do(t, os.Remove(filepath.Join(prompts, "ask.md")))
 			merge("disk", 3, "four")
 			if got := <-f.told; got != "deployed #3 by " {
 				t.Errorf("people were told: %s", got)

@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // restToken is the token of REST callers in these tests.
@@ -48,7 +49,7 @@ func TestAForgesTokenMayBeChangedWhileTheServerRuns(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "token")
 			write := func(token string) {
 				t.Helper()
-				check(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
+				must.Do(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 			}
 			write(first)
 			delete(f.env, variable)
@@ -131,7 +132,7 @@ func TestAServerWhoseTokenIsRefusedIsNotReadyForProviders(t *testing.T) {
 // newApp makes an app that a fake GitHub knows, and returns its private key in PEM.
 func newApp(t *testing.T, s *fakegithub.Server) string {
 	t.Helper()
-	key := must(rsa.GenerateKey(rand.Reader, 2048))
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	s.SetApp(fakegithub.App{ID: "12345", Slug: "claude-ops", Key: &key.PublicKey, Permissions: map[string]string{
 		"contents": "write", "pull_requests": "write", "actions": "read", "checks": "read", "statuses": "read",
 	}})
@@ -146,7 +147,7 @@ func TestAServerActsAsAGitHubApp(t *testing.T) {
 	f.repo = s.AddRepo(memhost.File{Path: "README.md", Content: "# Infra\n"})
 	key := newApp(t, s)
 	file := filepath.Join(t.TempDir(), "app.pem")
-	check(t, os.WriteFile(file, []byte(key), 0o600))
+	must.Do(t, os.WriteFile(file, []byte(key), 0o600))
 	delete(f.env, "GITHUB_TOKEN")
 	f.env["GITHUB_API_URL"], f.env["GITHUB_APP_ID"], f.env["GITHUB_APP_PRIVATE_KEY_FILE"] = s.URL(), "12345", file
 	f.env["CLAUDEOPS_API_TOKENS"] = restToken

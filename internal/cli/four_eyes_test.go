@@ -21,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // hand is what somebody shows who decides about a pull request.
@@ -104,7 +105,7 @@ func restDoor(o operation.Operation, verb string, body map[string]any) passingAt
 			return "", false
 		}
 		body["repo_owner"], body["repo_name"], body["provider"] = "demo", "home", "local"
-		raw := must(json.Marshal(body))
+		raw := must.Get(json.Marshal(body))(s)
 		path := strings.Replace(o.Route.Path, "{number}", fmt.Sprint(number), 1)
 		status, text := s.ask(o.Route.Method, s.address+"/api/v1"+path, string(raw), headersOf(by, "application/json"))
 		return refusalIn(s, status, text), true
@@ -260,7 +261,7 @@ func (s *signedInWorld) state() string {
 	s.Helper()
 	refs, err := exec.CommandContext(s.Context(), "git", "--git-dir", filepath.Join(s.dir, "root/demo/home.git"),
 		"for-each-ref").Output()
-	check(s, err)
+	must.Do(s, err)
 	var pulls struct{ Items []map[string]any }
 	s.read(&pulls, "review", "list", "--state", "all", "--repo", "demo/home")
 	out := string(refs)

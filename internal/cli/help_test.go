@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // Every command but those of completion says by an example how it is used, and the example is a command that exists.
@@ -220,7 +221,7 @@ func TestTheListOfCodesIsWhole(t *testing.T) {
 		}
 		seen[code] = true
 	}
-	text := must(os.ReadFile(filepath.Join("..", "base", "fault", "fault.go")))
+	text := must.Get(os.ReadFile(filepath.Join("..", "base", "fault", "fault.go")))(t)
 	if n := strings.Count(string(text), ` Code = "`); n != len(seen) {
 		t.Errorf("%d codes of %d", len(seen), n)
 	}

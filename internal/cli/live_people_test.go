@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // signedInWorld is a server that people sign in to by a provider, and ann, who has signed in there as an operator, with
@@ -263,7 +264,7 @@ func (s *signedInWorld) signInAs(who fakeoidc.Person) (status int, cookie string
 	}
 	kept := began.Cookies()[0]
 	back, err := url.Parse(get(began.Header.Get("Location"), "").Header.Get("Location"))
-	check(s, err)
+	must.Do(s, err)
 	arrived, text := s.exchangeOf(http.MethodGet, s.address+back.RequestURI(), "",
 		http.Header{"Cookie": {kept.Name + "=" + kept.Value}})
 	if strings.Contains(text, "nonsense") {
@@ -391,7 +392,7 @@ func (s *signedInWorld) listsAs() fault.Code { return s.agentCalls("list_prs", h
 // shortFolder makes a folder whose path leaves room for the name of a socket.
 func shortFolder(t *testing.T) string {
 	t.Helper()
-	dir := must(os.MkdirTemp("", "sock"))
+	dir := must.Get(os.MkdirTemp("", "sock"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -403,7 +404,7 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 	if refused := (*stdioproxy.RefusedError)(nil); errors.As(err, &refused) {
 		return fault.Code(refused.Code)
 	}
-	check(s, err)
+	must.Do(s, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := fmt.Fprintf(conn, "%s\n%s\n%s\n", greetingOfTest, initializedOfTest,
 		toolCall(tool, arguments)); err != nil {
@@ -411,7 +412,7 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 	}
 	for answers := json.NewDecoder(conn); ; {
 		var answer toolAnswer
-		check(s, answers.Decode(&answer))
+		must.Do(s, answers.Decode(&answer))
 		if answer.ID == 2 {
 			return answer.code()
 		}

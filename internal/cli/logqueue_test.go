@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestLinesArriveInTheirOrder(t *testing.T) {
@@ -31,7 +33,7 @@ func TestLinesArriveInTheirOrder(t *testing.T) {
 
 func TestAPipeThatNobodyReadsStopsNobody(t *testing.T) {
 	in, out, err := os.Pipe()
-	check(t, err)
+	must.Do(t, err)
 	q := newLogWriter(out, nil)
 	const lines = 20 * maxLines
 	line := []byte(strings.Repeat("x", 199) + "\n")

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // attempt is one act of a person, by its name, and how it is done through each interface that offers it.
@@ -257,7 +258,7 @@ func (w *peopleWorld) connect(id string) {
 	s := store.New(filepath.Join(w.dir, "state"), store.Options{})
 	c := record.Connection{ID: id, Credential: "laptop", Tier: 2, Way: "unix", Peer: "pid 4711, uid 1000",
 		Since: time.Now()}
-	check(w, s.Connections().OpenConnection(w.Context(), c))
+	must.Do(w, s.Connections().OpenConnection(w.Context(), c))
 	over := make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -346,7 +347,7 @@ func TestWhatPeopleDoHasTheSameEffectThroughEveryInterface(t *testing.T) {
 func newWorldOf(t *testing.T, a attempt) *peopleWorld {
 	t.Helper()
 	w := newPeopleWorld(t, a.env)
-	check(t, os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"),
+	must.Do(t, os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"),
 		0o600))
 	if a.before != nil {
 		a.before(w)

@@ -24,6 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // peopleWorld is a state folder and two local repositories, demo/home and demo/other, with a pull request each, a dry
@@ -146,8 +147,8 @@ func newPeopleWorld(t *testing.T, env map[string]string) *peopleWorld {
 	syscall.ForkLock.RLock() // no child may inherit the copied program, opened for writing: it could not be run (ETXTBSY)
 	err := os.CopyFS(w.dir, os.DirFS(seed.dir))
 	syscall.ForkLock.RUnlock()
-	check(t, err)
-	check(t, os.Chmod(filepath.Join(w.dir, "state"), 0o700))
+	must.Do(t, err)
+	must.Do(t, os.Chmod(filepath.Join(w.dir, "state"), 0o700))
 	w.env = peopleEnv(w.dir)
 	for name, value := range env {
 		w.env[name] = strings.ReplaceAll(value, "$DIR", w.dir)
@@ -170,7 +171,7 @@ func (w *peopleWorld) asAnn(env map[string]string) func(string) (string, bool) {
 func (w *peopleWorld) seed() peopleSeed {
 	w.Helper()
 	seed, err := seedOfPeople()
-	check(w, err)
+	must.Do(w, err)
 	return seed
 }
 
@@ -283,7 +284,7 @@ func (w *peopleWorld) post(address string, body any) fault.Code {
 		headers.Set("Content-Type", "application/x-www-form-urlencoded")
 		text = form.Encode()
 	} else if body != nil {
-		raw := must(json.Marshal(body))
+		raw := must.Get(json.Marshal(body))(w)
 		text = string(raw)
 	}
 	status, answer := w.ask(http.MethodPost, address, text, headers)
@@ -356,13 +357,13 @@ func (w *peopleWorld) heads(dir string) string {
 		}
 		fmt.Fprintf(&texts, "%q\n", text)
 	}
-	check(w, err)
+	must.Do(w, err)
 	if known, ok := headsOf.Load(texts.String()); ok {
 		return known.(string)
 	}
 	out, err := exec.CommandContext(w.Context(), "git", "--git-dir", dir, "for-each-ref",
 		"--format=%(refname) %(tree)").Output()
-	check(w, err)
+	must.Do(w, err)
 	headsOf.Store(texts.String(), string(out))
 	return string(out)
 }
@@ -386,7 +387,7 @@ func (w *peopleWorld) inspect(look func(*store.Store) error) {
 	w.Helper()
 	s := store.New(filepath.Join(w.dir, "state"), store.Options{MustExist: true,
 		LocalRoot: func() string { return local.RootIdentity(filepath.Join(w.dir, "root")) }})
-	check(w, errors.Join(look(s), s.Close()))
+	must.Do(w, errors.Join(look(s), s.Close()))
 }
 
 // rowsOfSeed is the number of rows in the audit of the seed: two pull requests, a dry run, a token.
@@ -398,7 +399,7 @@ func (w *peopleWorld) read(into any, args ...string) {
 	if code != 0 {
 		w.Fatalf("%v: %d %s", args, code, out)
 	}
-	check(w, json.Unmarshal([]byte(out), into))
+	must.Do(w, json.Unmarshal([]byte(out), into))
 }
 
 // said returns the output of a command on both of its streams.
@@ -454,27 +455,11 @@ func runWith(ctx context.Context, in string, lookup func(string) (string, bool),
 	return stdout.String(), stderr.String(), code
 }
 
-// check ends the test on an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // decode reads JSON, and ends the test if a text is none.
 func decode[T any](t testing.TB, text string) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		t.Fatalf("%v: %s", err, text)
-	}
-	return v
-}
-
-// must is for what fails only where the test itself is wrong, or the machine is.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
 	}
 	return v
 }

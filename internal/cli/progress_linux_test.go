@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // slowWork is a command that does not go on before it is released.
@@ -41,7 +43,7 @@ func slowForge(t *testing.T) slowWork {
 	release := sync.OnceFunc(func() { close(released) })
 	t.Cleanup(release) // before the server is closed
 	text := filepath.Join(t.TempDir(), "disk.md")
-	check(t, os.WriteFile(text, []byte("# Disk\n"), 0o600))
+	must.Do(t, os.WriteFile(text, []byte("# Disk\n"), 0o600))
 	return slowWork{
 		says: "Propose a change as a pull request: ", held: held, release: release,
 		args: func() []string {
@@ -64,7 +66,7 @@ func slowHeads(t *testing.T) slowWork {
 		says: "Verifying the audit: ", held: held,
 		args: func() []string {
 			made++
-			check(t, unix.Mkfifo(pipe(made), 0o600))
+			must.Do(t, unix.Mkfifo(pipe(made), 0o600))
 			return []string{"audit", "verify", "--heads", pipe(made)}
 		},
 		release: func() {
@@ -95,12 +97,12 @@ func TestWhatTakesLongSaysSoAtATerminalAlone(t *testing.T) {
 			var piped bytes.Buffer
 			inPipe := command()
 			inPipe.Stdout, inPipe.Stderr = &piped, &piped
-			check(t, inPipe.Start())
+			must.Do(t, inPipe.Start())
 			<-work.held
 			keyboard, screen := openTerminal(t)
 			atTerminal := command()
 			atTerminal.Stdin, atTerminal.Stdout, atTerminal.Stderr = screen, screen, screen
-			check(t, atTerminal.Start())
+			must.Do(t, atTerminal.Start())
 			_ = screen.Close()
 			hung := time.AfterFunc(time.Minute, func() { _, _ = atTerminal.Process.Kill(), inPipe.Process.Kill() })
 			defer hung.Stop()

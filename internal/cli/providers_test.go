@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/sources"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestCloneURLsBeginWithTheAddressOfPagesNotOfTheAPI(t *testing.T) {
@@ -23,7 +24,7 @@ func TestCloneURLsBeginWithTheAddressOfPagesNotOfTheAPI(t *testing.T) {
 		"https://example.org:8443/git/":      {"example.org:8443", "https://example.org:8443/git"},
 		"https://ghe.example.org:84/api/v3/": {"ghe.example.org:84", "https://ghe.example.org:84"},
 	} {
-		at := must(url.Parse(api))
+		at := must.Get(url.Parse(api))(t)
 		if got := app.CloneBase(at, []string{c.host}); got != c.want {
 			t.Errorf("%s: %s, want %s", api, got, c.want)
 		}

@@ -11,21 +11,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // openTerminal makes a terminal: what a program writes to screen is read from keyboard, and the other way round.
 func openTerminal(t *testing.T) (keyboard, screen *os.File) {
 	t.Helper()
-	keyboard = must(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))
+	keyboard = must.Get(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { _ = keyboard.Close() })
 	fd := int(keyboard.Fd())
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
-	check(t, err)
+	must.Do(t, err)
 	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	check(t, err)
+	must.Do(t, err)
 	return keyboard, screen
 }
 
@@ -38,7 +40,7 @@ func TestServeSaysLastHowToSignIn(t *testing.T) {
 		"CLAUDEOPS_DOOR_SOCKET="+t.TempDir()+"/agents.sock", "GITEA_WEBHOOK_SECRET=short",
 		"CLAUDEOPS_TOOLSETS=pr,"+strings.Repeat("x", 50<<10)) // the screen takes a while for it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
-	check(t, cmd.Start())
+	must.Do(t, cmd.Start())
 	_ = screen.Close()
 	hung := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer hung.Stop()

@@ -23,6 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // An agent's token that is in a dry run, or read-only, opens what every token would at a server that is so itself, and
@@ -87,17 +88,18 @@ func (d *doors) throughAddress(token string, o operation.Operation) string {
 	const version = "2026-07-28"
 	server := httptest.NewServer(d.server())
 	defer server.Close()
-	r := must(http.NewRequestWithContext(d.Context(), http.MethodPost, server.URL+"/mcp", strings.NewReader(fmt.Sprintf(
+	line := fmt.Sprintf(
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{`+
 			`"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},`+
-			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, o.Name, goodRequest(o), version))))
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, o.Name, goodRequest(o), version)
+	r := must.Get(http.NewRequestWithContext(d.Context(), http.MethodPost, server.URL+"/mcp", strings.NewReader(line)))(d)
 	for header, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json",
 		"Authorization":        "Bearer " + token,
 		"Mcp-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": o.Name} {
 		r.Header.Set(header, value)
 	}
 	answer, err := server.Client().Do(r)
-	check(d, err)
+	must.Do(d, err)
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK || !bytes.Contains(text, []byte(`"result"`)) {
@@ -113,7 +115,7 @@ func (d *doors) written() string {
 	d.Helper()
 	var b strings.Builder
 	for _, root := range []string{d.repo, ".", d.env["HOME"]} {
-		check(d, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		must.Do(d, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() {
 				var text []byte
 				if text, err = os.ReadFile(path); err == nil {
@@ -134,7 +136,7 @@ func (d *doors) cached() (file string) {
 	sum := sha256.Sum256([]byte("content"))
 	name := "downloads/" + hex.EncodeToString(sum[:])
 	folder := filepath.Join(d.env["FRACTARY_CACHE_DIR"], "claudeops")
-	check(d, os.MkdirAll(filepath.Join(folder, "registries"), 0o700))
+	must.Do(d, os.MkdirAll(filepath.Join(folder, "registries"), 0o700))
 	operationtest.WriteFiles(d, folder, map[string]string{"files": name + "\n", name: "content"})
 	return filepath.Join(folder, name)
 }
@@ -144,7 +146,7 @@ func (d *doors) rows(action string) (out []record.RecordedAttempt) {
 	d.Helper()
 	all, err := d.app("", new(bytes.Buffer)).program().Wire(app.Needs{}).Store.Audit.Page(d.Context(),
 		record.AuditQuery{Limit: 100})
-	check(d, err)
+	must.Do(d, err)
 	for _, row := range all {
 		if row.Action == action {
 			out = append(out, row)
@@ -156,7 +158,7 @@ func (d *doors) rows(action string) (out []record.RecordedAttempt) {
 func (d *doors) policy(text string) {
 	d.Helper()
 	d.env["CLAUDEOPS_POLICY"] = filepath.Join(d.TempDir(), "rules.yaml")
-	check(d, os.WriteFile(d.env["CLAUDEOPS_POLICY"], []byte("version: 1\n"+text), 0o600))
+	must.Do(d, os.WriteFile(d.env["CLAUDEOPS_POLICY"], []byte("version: 1\n"+text), 0o600))
 }
 
 func TestThePolicyRaisesTheTierOfAToolAtEveryWayIn(t *testing.T) {
@@ -205,7 +207,7 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 	policy := filepath.Join(dir, "policy.yaml")
 	write := func(text string) {
 		t.Helper()
-		check(t, os.WriteFile(policy, []byte(text), 0o600))
+		must.Do(t, os.WriteFile(policy, []byte(text), 0o600))
 	}
 	write("version: 1\ncaps: {creations_per_hour: 7}\n")
 	env := map[string]string{
@@ -273,14 +275,14 @@ func TestAnAgentsTokenIsAskedAgainInTheRecords(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(t.TempDir(), "state")}
 	_, p := newProcess(t, env)
-	secret := must(access.NewSecret(rand.Reader))
+	secret := must.Get(access.NewSecret(rand.Reader))(t)
 	token := access.Token{ID: "1", Name: "laptop", Hash: access.Hash(secret), MaxTier: 2, Agent: true,
 		CreatedAt: time.Now()}
-	check(t, p.Store.Access.InsertToken(t.Context(), token))
+	must.Do(t, p.Store.Access.InsertToken(t.Context(), token))
 	arrival, err := app.AdmitAgent(t.Context(), p, secret)
-	check(t, err)
-	check(t, arrival.Still(t.Context()))
-	check(t, p.Store.Access.RevokeToken(t.Context(), "laptop"))
+	must.Do(t, err)
+	must.Do(t, arrival.Still(t.Context()))
+	must.Do(t, p.Store.Access.RevokeToken(t.Context(), "laptop"))
 	if err := arrival.Still(t.Context()); fault.CodeOf(err) != fault.Unauthenticated {
 		t.Errorf("got %v", err)
 	}

@@ -40,6 +40,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/testkit/tamper"
 )
 
@@ -141,7 +142,7 @@ func startWorkers(t *testing.T) (folder string) {
 	if err == nil {
 		err = os.Link(filepath.Join(bin, "ask"), filepath.Join(folder, "claudeops"))
 	}
-	check(t, err)
+	must.Do(t, err)
 	for number := range runtime.GOMAXPROCS(0) + 1 {
 		worker := exec.CommandContext(t.Context(), filepath.Join(bin, "claudeops"), commands.Worker,
 			commands.Socket(folder, number))
@@ -150,7 +151,7 @@ func startWorkers(t *testing.T) (folder string) {
 		if err == nil {
 			err = worker.Start()
 		}
-		check(t, err)
+		must.Do(t, err)
 		t.Cleanup(func() {
 			_ = worker.Process.Kill()
 			_ = worker.Wait()
@@ -506,14 +507,14 @@ func filledIn(ts *testscript.TestScript, text string, replacements []string) str
 }
 
 // blocksOf are the blocks of commands of a page.
-func blocksOf(page string) (out []string) {
-	text := must(os.ReadFile(filepath.Join("..", "..", page)))
+func blocksOf(page string) (out []string, err error) {
+	text, err := os.ReadFile(filepath.Join("..", "..", page))
 	for _, m := range regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$").FindAllStringSubmatch(string(text), -1) {
 		if !strings.HasPrefix(m[1], "#!") { // a file, and no commands
 			out = append(out, m[1])
 		}
 	}
-	return out
+	return out, err
 }
 
 // runPage runs a block of a page as a reader does, by bash, without the lines of notRun: page PAGE TEXT [OLD=>NEW...].
@@ -522,8 +523,10 @@ func runPage(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: page PAGE TEXT [OLD=>NEW...]")
 	}
+	blocks, err := blocksOf(args[0])
+	ts.Check(err)
 	var found []string
-	for _, block := range blocksOf(args[0]) {
+	for _, block := range blocks {
 		if strings.Contains(block, args[1]) {
 			found = append(found, block)
 		}
@@ -595,7 +598,7 @@ func runExample(ts *testscript.TestScript, neg bool, args []string) {
 // Every example of every command is run by a script of testdata/script, or stands in exampleNotRun.
 func TestEveryExampleIsRun(t *testing.T) {
 	t.Parallel()
-	script := must(os.ReadFile("testdata/script/examples.txtar"))
+	script := must.Get(os.ReadFile("testdata/script/examples.txtar"))(t)
 	run, used, lines := map[string]bool{}, map[string]bool{}, 0
 	for _, m := range regexp.MustCompile(`(?m)^example '([^']+)'`).FindAllStringSubmatch(string(script), -1) {
 		run[m[1]] = true
@@ -641,13 +644,13 @@ func TestEveryCommandOfThePagesIsRun(t *testing.T) {
 	}
 	var all strings.Builder
 	for _, name := range scripts {
-		text := must(os.ReadFile(name))
+		text := must.Get(os.ReadFile(name))(t)
 		all.Write(text)
 	}
 	runs := regexp.MustCompile(`(?m)^(?:! )?page (\S+) (?:'([^']+)'|(\S+))`).FindAllStringSubmatch(all.String(), -1)
 	used, lines := map[string]bool{}, 0
 	for _, page := range pagesWithCommands(t) {
-		for _, block := range blocksOf(page) {
+		for _, block := range must.Get(blocksOf(page))(t) {
 			isRun := slices.ContainsFunc(runs, func(run []string) bool {
 				return run[1] == page && strings.Contains(block, run[2]+run[3])
 			})

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // closingListener tells when it is closed. Its address would not: another test may listen there by then.
@@ -43,7 +44,7 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "done")
 	})}
-	listener := must(new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"))
+	listener := must.Get(new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"))(t)
 	p := &app.Parts{Log: slog.New(slog.DiscardHandler)}
 	ended := make(chan error, 1)
 	closing := &closingListener{Listener: listener, closed: make(chan struct{})}
@@ -128,7 +129,7 @@ func TestWhatAPageFetchesIsInTheAudit(t *testing.T) {
 		t.Error("a commit that is not there")
 	}
 	got, err := p.Store.Audit.Page(t.Context(), record.AuditQuery{Ascending: true, Limit: 10})
-	check(t, err)
+	must.Do(t, err)
 	if len(got) != 2 || got[0].Outcome != record.OutcomeDone || got[1].Outcome == record.OutcomeDone ||
 		got[1].Repo != "infra" {
 		t.Fatalf("%+v", got)

@@ -29,6 +29,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // startedServer is a `claudeops serve` in this process.
@@ -94,7 +95,7 @@ func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T)
 		t.Fatalf("it said %s", s.said)
 	}
 	base, code := "http://"+parsed.Host, parsed.Query().Get("code")
-	jar := must(cookiejar.New(nil))
+	jar := must.Get(cookiejar.New(nil))(t)
 	client := &http.Client{Jar: jar}
 	if status, page := fetchPage(t, client, http.MethodGet, address, nil); status != 200 || !strings.Contains(page, code) {
 		t.Fatalf("%d %s", status, page)
@@ -129,7 +130,7 @@ func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	const secret = "cops_0123456789012345678901234567890123456789012"
-	check(t, os.WriteFile(filepath.Join(state, "operator-token"), []byte(secret+"\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(state, "operator-token"), []byte(secret+"\n"), 0o600))
 	s := serveIn(t, state)
 	answer, _ := exchange(t, http.DefaultClient, http.MethodGet, s.url+"/api/v1/me", "",
 		http.Header{"Authorization": {"Bearer " + secret}})
@@ -141,7 +142,7 @@ func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
 func TestAServerThatCannotKeepItsTokenSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "file")
-	check(t, os.WriteFile(state, nil, 0o600))
+	must.Do(t, os.WriteFile(state, nil, 0o600))
 	env := map[string]string{"CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_ADDR": "127.0.0.1:0"}
 	out, problems, code := runCommand(t, lookupIn(env), "serve")
 	if code == fault.ExitDone || out != "" || !strings.Contains(problems, state) {
@@ -178,7 +179,7 @@ func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
 	defer server.Close()
 	addr := server.Listener.Addr().String()
 	_, port, err := net.SplitHostPort(addr)
-	check(t, err)
+	must.Do(t, err)
 	for _, listening := range []string{addr, "0.0.0.0:" + port, ":" + port, "localhost:" + port} {
 		code, out, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": listening, "CLAUDEOPS_BASE_PATH": "/ops"})
 		if code != fault.ExitDone || !strings.Contains(out, "is ready") || asked != "/ops/readyz" {
@@ -472,13 +473,13 @@ func exchange(t testing.TB, client *http.Client, method, address, body string, h
 	head responseHead, text string,
 ) {
 	t.Helper()
-	r := must(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body)))
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body)))(t)
 	r.Header = headers
 	got, err := client.Do(r)
-	check(t, err)
+	must.Do(t, err)
 	defer got.Body.Close()
 	raw, err := io.ReadAll(got.Body)
-	check(t, err)
+	must.Do(t, err)
 	return responseHead{got.StatusCode, got.Header}, string(raw)
 }
 
@@ -486,9 +487,9 @@ func exchange(t testing.TB, client *http.Client, method, address, body string, h
 func (w *peopleWorld) put(name, text string) {
 	w.Helper()
 	path := filepath.Join(w.dir, name)
-	check(w, os.MkdirAll(filepath.Dir(path), 0o700))
-	check(w, os.WriteFile(path, []byte(text), 0o600))
-	check(w, os.Chmod(path, 0o600))
+	must.Do(w, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(w, os.WriteFile(path, []byte(text), 0o600))
+	must.Do(w, os.Chmod(path, 0o600))
 }
 
 func (w *peopleWorld) becomes(what string, is func() bool) {
@@ -562,7 +563,7 @@ func (w *peopleWorld) rawCall(address, agent, client, tool string, arguments any
 
 func (w *peopleWorld) send(address string, body any, headers http.Header) []byte {
 	w.Helper()
-	text := must(json.Marshal(body))
+	text := must.Get(json.Marshal(body))(w)
 	_, answer := w.ask(http.MethodPost, address, string(text), headers)
 	return []byte(answer)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/views"
 )
@@ -105,10 +106,10 @@ func TestEveryCommandAnswersInOneShape(t *testing.T) {
 		return out.String(), code
 	}
 	for _, folder := range []string{"state", "scripts"} {
-		check(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
+		must.Do(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
 	}
 	makeRepository(t, filepath.Join(dir, "root", "demo", "home.git"), streamOf("checks/disk.md", "x\n"))
-	check(t, os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600))
 	for _, first := range [][]string{
 		{"pr", "create", "--repo", "demo/home", "--title", "One", "--body", "Why: x", "--create",
 			"checks/one.md=$DIR/new.md"},

@@ -10,21 +10,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // A client that does not read the server's log gets its answers all the same, and the server ends when it is told to.
 func TestAServerWhoseLogNobodyReadsServes(t *testing.T) {
 	t.Parallel()
 	unread, log, err := os.Pipe()
-	check(t, err)
+	must.Do(t, err)
 	defer func() { _ = unread.Close() }()
 	cmd := exec.Command("claudeops", "mcp-server")
 	cmd.Env = append(os.Environ(), "CLAUDEOPS_STATE_DIR="+t.TempDir(), "HOME="+t.TempDir(),
 		"CLAUDEOPS_TOOLSETS="+strings.Repeat("x", 100<<10)) // a warning that no pipe holds
 	cmd.Stderr = log
-	in := must(cmd.StdinPipe())
-	out := must(cmd.StdoutPipe())
-	check(t, cmd.Start())
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	_ = log.Close()
 	hung := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer hung.Stop()

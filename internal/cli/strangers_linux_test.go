@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // from is a client at an address of loopback of its own: Linux has all of 127.0.0.0/8.
@@ -106,9 +107,9 @@ func (s *signedInWorld) strangersLogOut() {
 
 func (s *signedInWorld) strangersComeBack() {
 	s.Helper()
-	flow := must(json.Marshal(map[string]any{"provider": "company", "next": "/",
+	flow := must.Get(json.Marshal(map[string]any{"provider": "company", "next": "/",
 		"until": time.Now().Add(time.Hour).Unix(),
-		"flow":  map[string]string{"state": "s", "nonce": "n", "verifier": strings.Repeat("v", 43)}}))
+		"flow":  map[string]string{"state": "s", "nonce": "n", "verifier": strings.Repeat("v", 43)}}))(s)
 	made := "claudeops_sign_in=" + base64.RawURLEncoding.EncodeToString(flow)
 	refused, last, began := 0, "", time.Now()
 	for range 60 {

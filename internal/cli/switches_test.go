@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // switchWorld is a world in which one place says true to a switch, and each other place says false.
@@ -172,6 +173,6 @@ func (w *switchWorld) refs() string {
 	w.Helper()
 	refs, err := exec.CommandContext(w.Context(), "git", "--git-dir", filepath.Join(w.dir, "root/demo/home.git"),
 		"for-each-ref").Output()
-	check(w, err)
+	must.Do(w, err)
 	return string(refs)
 }

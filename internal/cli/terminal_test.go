@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestTablesFitTheTerminal(t *testing.T) {
@@ -175,7 +177,7 @@ func TestOnlyYesAgrees(t *testing.T) {
 			t.Errorf("%q: %t, %q", said, got, shown.String())
 		}
 	}
-	file := must(os.CreateTemp(t.TempDir(), ""))
+	file := must.Get(os.CreateTemp(t.TempDir(), ""))(t)
 	defer func() { _ = file.Close() }()
 	if agreed(&commandLine{streams: Streams{In: file}}, "Really?") {
 		t.Error("a file is not a terminal")
