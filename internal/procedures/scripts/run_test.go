@@ -4,6 +4,7 @@ package scripts
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,17 +61,14 @@ func (b *bench) look(program string) (string, error) {
 
 func (b *bench) runner(text string) (*Runner, Settings) {
 	s := settings(b.t, b.dir, text)
-	ids := 0
 	return newRunner(s, Machine{Look: b.look, Variable: func(name string) (string, bool) {
 		if name == "PATH" {
 			return b.path, true
 		}
 		v, ok := b.env[name]
 		return v, ok
-	}, Redact: func(text string) string { return strings.ReplaceAll(text, "s3cret", "[redacted]") }, NewID: func() string {
-		ids++
-		return fmt.Sprintf("%s-%d", b.t.Name(), ids)
-	}}), s
+	}, Redact: func(text string) string { return strings.ReplaceAll(text, "s3cret", "[redacted]") },
+		NewID: rand.Text}), s // it names a control group of the machine, where another run of the tests may be under way
 }
 
 // tell is the result of a run, or of one that did not happen.
@@ -521,7 +519,7 @@ func BenchmarkRun(b *testing.B) {
 	s := DefaultSettings(dir)
 	found, _ := discoverAll(s)
 	r := newRunner(s, Machine{Look: exec.LookPath, Variable: func(string) (string, bool) { return "", false },
-		Redact: func(t string) string { return t }, NewID: b.Name})
+		Redact: func(t string) string { return t }, NewID: rand.Text})
 	b.Run("tool", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := r.Run(b.Context(), found[0], nil, Hooks{}); err != nil {
