@@ -90,7 +90,7 @@ func writeAtRandom(dir string, seed uint64) error {
 
 // publishOne publishes a package with an artifact of each type that is its own.
 func (w world) publishOne(name, version string) error {
-	dir, err := os.MkdirTemp("", "package-")
+	dir, err := os.MkdirTemp(filepath.Dir(w.settings.Project), "package-") // removed with the world, if this is killed
 	if err != nil {
 		return err
 	}
