@@ -123,7 +123,8 @@ ATTACKS := AnAgentWithAShell
 PAGES := ^Test(Dashboard|APerson|PeopleSignIn|Catalogue|PackagesPages|Deployments)|SignedIn|SignsOut|Rights|Foretold|$\
   OtherOrigin|WithoutANameOfItsOwn
 # What is of git alone, or of the chain of the audit and of counting whatever holds the rows, make test holds with SQLite.
-# So does it what of a revision or an answer locks and writes as a new proposal does, of which each way on is tried.
+# So does it what of a revision or an answer locks and writes as a new proposal does, of which each way on is tried. Kills
+# at random moments, and at first use, have four lanes there and a lane or two here.
 AS_WITH_SQLITE := GitCommand|TitleOfOld|OfA(Revision|nAnswer)/(again|another|resume)|OfAStaleClose/by_1|$\
   StateFolderLost/(reserved|recorded|labelled)|LoseNoCommit/tier|WhatACountOfAllFinds/[123]|ANaiveCountFinds/[2345]|$\
   VerifyNamesTheFirstBadRow/(row|beginning)|ALimitIsBounded|KillNineAtRandomMoments/lane_[123]|KillNineAtFirstUse/lane_[23]

@@ -37,7 +37,7 @@ server=
 command=
 cleanup() {
   trap '' INT TERM HUP
-  if [ -n "$command" ]; then kill "$command" 2>/dev/null || true; fi
+  if [ -n "$command" ]; then kill -- "-$command" 2>/dev/null || true; fi
   if [ -n "$server" ]; then
     kill -INT "$server" 2>/dev/null || true # a fast shutdown
     wait "$server" 2>/dev/null || true
@@ -77,7 +77,8 @@ done
 [ -n "$server" ] || { cat "$work/server.log" >&2; exit 1; }
 
 export CLAUDEOPS_TEST_POSTGRES="postgres://claudeops_admin:$password@127.0.0.1:$port/postgres?sslmode=disable"
-"$@" <&0 & # not in the foreground, where it would keep this script from heeding signals
+# Not in the foreground, where it would keep this script from heeding signals; a session of its own ends with all it started.
+setsid "$@" <&0 &
 command=$!
 status=0
 wait "$command" || status=$?
