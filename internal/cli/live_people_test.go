@@ -27,12 +27,13 @@ import (
 type signedInWorld struct {
 	*peopleWorld
 	provider       *fakeoidc.Provider
-	address, login string // of the server, and the cookie of ann's browser
-	agent          string // secret of her agent's token
-	socket         string // where her agent connects too
-	client         string // id of her program
-	refresh        string // its refresh token
-	once           string // code of a one-time address that was refused; "" for none
+	address, login string    // of the server, and the cookie of ann's browser
+	agent          string    // secret of her agent's token
+	socket         string    // where her agent connects too
+	client         string    // id of her program
+	began          time.Time // when a test began that counts by minutes
+	refresh        string    // its refresh token
+	once           string    // code of a one-time address that was refused; "" for none
 }
 
 const rolesOfTest = rulesOfTest + "roles:\n  operator: [{provider: company, user: ann}]\n" +
