@@ -2,7 +2,9 @@ package textscan
 
 import (
 	"encoding/base64"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -120,22 +122,45 @@ func TestOrdinaryLinesHideNothing(t *testing.T) {
 		}
 		return strings.Join(lines, "\n")
 	}
-	for rule, token := range formed() {
+	tokens := formed()
+	for _, rule := range slices.Sorted(maps.Keys(tokens)) {
+		token := tokens[rule]
 		texts := divided(token)
 		for name, encode := range encodings(t) {
 			texts[name] = encode("x " + token + " y")
 		}
-		for name, text := range texts {
+		for _, name := range slices.Sorted(maps.Keys(texts)) {
 			if len(token) < 24 && name == "many parts" {
 				continue
 			}
 			for range rounds {
-				around := some() + "\n" + text + "\n" + some()
+				around := some() + "\n" + texts[name] + "\n" + some()
 				if random.IntN(2) == 0 {
-					around = some() + "\n\n" + text + "\n\n" + some()
+					around = some() + "\n\n" + texts[name] + "\n\n" + some()
 				}
 				if found := secretsOf(t, s, "body", around); !hasRule(found, rule) {
 					t.Errorf("%s, %s: found %v in %q", rule, name, found, around)
+				}
+			}
+		}
+	}
+}
+
+// Some ordinary lines look like encoded text. Whichever length the encoded text has, and so its last line, they hide none
+// of it.
+func TestLinesThatLookEncodedHideNothing(t *testing.T) {
+	t.Parallel()
+	s := NewScanner(nil)
+	const before = "usr/share/doc/packages/a/b/c/d/e/f/g/h/i/j/k/l\nkubernetes-secret-name-01\n"
+	for rule, token := range formed() {
+		for name, encode := range encodings(t) {
+			for more := range 12 {
+				text := encode("x " + token + strings.Repeat(" y", more))
+				if !strings.Contains(text, "\n") {
+					break // of one line
+				}
+				if found := secretsOf(t, s, "body", before+text+"\nthe end"); !hasRule(found, rule) {
+					t.Errorf("%s, %s: found %v behind %q in %q", rule, name, found, before, text)
 				}
 			}
 		}

@@ -148,8 +148,8 @@ func occurrences(text, part string) []int {
 
 // writeDecoded writes the decoded form of the encoded text from start to end, or the text itself. Lines before and
 // behind that do not belong to the encoded text would garble it, so the decoded forms of parts of the run follow, a
-// line each. next is the offset where the text continues; whole is false if packed data has more than maxInflated
-// bytes.
+// line each: the last ones with and without a short line that may end them. next is the offset where the text
+// continues; whole is false if packed data has more than maxInflated bytes.
 func (b *layerBuilder) writeDecoded(w *secretrules.Work, start, end int) (next int, whole bool) {
 	text := b.from.text
 	next, whole = end, true
@@ -170,12 +170,16 @@ func (b *layerBuilder) writeDecoded(w *secretrules.Work, start, end int) (next i
 		return true
 	}
 	all := put(byteRange{start, end})
-	if tail := shortTail(text, end); tail > end && put(byteRange{start, tail}) {
+	tail := shortTail(text, end)
+	if tail > end && put(byteRange{start, tail}) {
 		next = tail
 	}
 	lines := encodedLines(text, start, end)
 	if len(lines) > 1 {
 		for _, block := range readings(lines, all) {
+			if tail > end && block.end == end && block.start > start {
+				put(byteRange{block.start, tail})
+			}
 			if block.lines > 1 && block.lines < len(lines) && put(block.byteRange) {
 				continue
 			}
