@@ -72,8 +72,8 @@ func TestStrangersCostARunningServerLittle(t *testing.T) {
 // with the first thing that is counted in them.
 func (s *signedInWorld) perMinute(n int) int { return n * (1 + int(time.Since(s.began)/time.Minute)) }
 
-// strangersRows holds what the audit has of strangers. Of each kind of refusal a minute has two rows: the first one, and
-// the number of the others, which comes when the minute is over, whatever is asked by then.
+// strangersRows holds what the audit has of strangers. Of each kind of refusal a minute has two rows: the first one,
+// and the number of the others, which comes when the minute is over, whatever is asked by then.
 func (s *signedInWorld) strangersRows() {
 	s.Helper()
 	rows := map[string]int{}

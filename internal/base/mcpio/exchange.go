@@ -21,3 +21,13 @@ type Exchange struct {
 	// End is called once, when nothing more is said.
 	End func()
 }
+
+// MayTakeLong reports whether requests with a method may ask other machines or stay open. All others are answered at
+// once, unknown methods too.
+func MayTakeLong(method string) bool {
+	switch method {
+	case "tools/call", "resources/read", "prompts/get", "subscriptions/listen":
+		return true
+	}
+	return false
+}

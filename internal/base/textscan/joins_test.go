@@ -146,8 +146,7 @@ func TestOrdinaryLinesHideNothing(t *testing.T) {
 	}
 }
 
-// Some ordinary lines look like encoded text. Whichever length the encoded text has, and so its last line, they hide none
-// of it.
+// Some ordinary lines look like encoded text. They hide none of it, whichever length it has, and so its last line.
 func TestLinesThatLookEncodedHideNothing(t *testing.T) {
 	t.Parallel()
 	s := NewScanner(nil)

@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -131,7 +130,7 @@ func (l *loop) handle(f frame) {
 	if f.to == nil {
 		env.to = l.out
 	}
-	if refused == nil && slices.Contains(asksForLong(), env.method) {
+	if refused == nil && mcpio.MayTakeLong(env.method) {
 		l.submit(f, env)
 		return
 	}
@@ -169,14 +168,6 @@ func (l *loop) answered(raw []byte, env envelope) (line []byte) {
 		})
 	})
 	return line
-}
-
-// asksForLong returns the methods that may ask other machines: other requests are answered meanwhile.
-func asksForLong() []string {
-	return []string{
-		string(mcp.MethodToolsCall), string(mcp.MethodResourcesRead), string(mcp.MethodPromptsGet),
-		string(mcp.MethodSubscriptionsListen),
-	}
 }
 
 // drain waits for the calls in flight within the limits that Serve documents.

@@ -44,7 +44,8 @@ type Options struct {
 type Limits struct {
 	Heartbeat time.Duration // how long a stream says nothing; 15 s
 	Write     time.Duration // how long a client may take to read 64 KiB; 30 s
-	// for an answer that is to come alone: beyond, it comes on a stream, which is kept alive; 100 ms
+	// for an answer of what takes long to come alone: beyond, it comes on a stream, which is kept alive; 100 ms. All else
+	// has Write.
 	Stream time.Duration
 	Idle   time.Duration // after which an unused session ends; 30 min
 	// after which requests that stand for themselves get a new connection, with the operator's rules of then; 10 min

@@ -124,9 +124,9 @@ func (n *session) postMessage(req *httpx.Request, x mcpio.Exchange, h head, begu
 	if begun {
 		return n.greeting(t.whole(req.Context())), nil
 	}
-	within := n.limits.Stream
-	if len(h.ID) == 0 || h.Method == "" { // a notification or a response: 202, however busy the machine is
-		within = n.limits.Write
+	within := n.limits.Write // of a stream the client sees no status but 200
+	if len(h.ID) > 0 && mcpio.MayTakeLong(h.Method) {
+		within = n.limits.Stream
 	}
 	if line, only := t.alone(req.Context(), within); only {
 		return alone(line, x), nil
