@@ -24,7 +24,7 @@ way("core of the other program", lambda: resource.prlimit(VICTIM, resource.RLIMI
 
 def abstract():
     s = socket.socket(socket.AF_UNIX)
-    s.settimeout(2)
+    s.settimeout(PATIENCE)
     s.connect("\0" + os.environ["ABSTRACT"])
     return True
 

@@ -10,6 +10,7 @@ AGENT = os.environ["AGENT"]  # marks what an attack leaves behind
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 TOKEN = re.compile(rb"tok-[a-z]+-[0-9a-f]{8,}")
+PATIENCE = 300  # seconds: what takes longer has stopped, however busy the machine is
 tried = 0
 
 
@@ -33,7 +34,7 @@ def contents(path, at_most=8 << 20):
         return f.read(at_most)
 
 
-def run(*command, stdin=b"", env=None, timeout=60):
+def run(*command, stdin=b"", env=None, timeout=PATIENCE):
     """The exit code and output of a command, with what is added to the environment."""
     done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}, timeout=timeout)
     return done.returncode, done.stdout
@@ -64,7 +65,7 @@ def children(pid):
     return out
 
 
-def mcp(*command, calls, env=None, timeout=60):
+def mcp(*command, calls, env=None, timeout=PATIENCE):
     """The results of tool calls to an MCP server that is started for them."""
     lines = [{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}},
              {"jsonrpc": "2.0", "method": "notifications/initialized"}]
@@ -122,15 +123,17 @@ def door():
     return path, contents(ticket).decode().strip()
 
 
-def dial(path, *lines, timeout=20):
-    """What the door answers to lines, up to as many lines. It reads while it sends: who only sends holds up both sides."""
+def dial(path, *lines, timeout=PATIENCE):
+    """What the door answers to lines, up to as many lines. It reads while it sends: who only sends holds up both sides.
+    Each line sent and each answer has the whole time: all of a flood may take longer."""
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(timeout)
     s.connect(path)
 
     def say():
         try:
-            s.sendall(b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines))
+            for line in lines:
+                s.sendall((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n")
         except OSError:
             pass  # the reader sees the end, too
 

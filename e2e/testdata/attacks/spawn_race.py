@@ -24,7 +24,7 @@ def race():
         if found:
             break
         try:
-            mcp(*connector(), calls=[("list_prs", {"repo_owner": "demo", "repo_name": "home-cluster"}), proposal("Race")], timeout=60)
+            mcp(*connector(), calls=[("list_prs", {"repo_owner": "demo", "repo_name": "home-cluster"}), proposal("Race")])
         except (OSError, ValueError):
             time.sleep(0.1)
     over.set()

@@ -38,7 +38,7 @@ def truncated(path):
 def sqlite():
     import sqlite3
     try:
-        db = sqlite3.connect(STATE + "/claudeops.db", timeout=1)
+        db = sqlite3.connect(STATE + "/claudeops.db", timeout=PATIENCE)
         return db.execute("select name from sqlite_master").fetchall()
     except sqlite3.Error:
         return False
