@@ -28,6 +28,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/must"
 )
@@ -483,13 +484,13 @@ func exchange(t testing.TB, client *http.Client, method, address, body string, h
 	return responseHead{got.StatusCode, got.Header}, string(raw)
 }
 
-// put writes a file of the world as its owner alone may read it.
+// put writes a file of the world as its owner alone may read it. A server that runs sees it as it was or as it is, and
+// no empty file in between.
 func (w *peopleWorld) put(name, text string) {
 	w.Helper()
 	path := filepath.Join(w.dir, name)
 	must.Do(w, os.MkdirAll(filepath.Dir(path), 0o700))
-	must.Do(w, os.WriteFile(path, []byte(text), 0o600))
-	must.Do(w, os.Chmod(path, 0o600))
+	must.Do(w, files.Replace(path, []byte(text), 0o600))
 }
 
 func (w *peopleWorld) becomes(what string, is func() bool) {
