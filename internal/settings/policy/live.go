@@ -60,29 +60,43 @@ type Snapshot struct {
 
 // Live holds the operator's rules as they are now: what a file, a person or another program changes holds for every
 // decision within Every. All parts of a process share one. It is safe for concurrent use.
+//
+// Many editors empty a file before they write it, or write it in parts, and a part of the rules may allow more than all
+// of them. So a change counts when two readings in a row have found the same.
 type Live struct {
 	read    func() Reading
 	changed func(was, is Snapshot)
 	now     func() time.Time
+	pause   func()
 
 	mu     sync.Mutex
 	readAt time.Time // when read was last called
 	is     Snapshot
 }
 
-// Every is the maximum age of the rules when a decision is made.
-const Every = time.Second
+const (
+	// Every is the maximum age of the rules when a decision is made.
+	Every = time.Second
+	// settling is the time between two readings of rules that have changed.
+	settling = 50 * time.Millisecond
+	// maxReadings bounds how often rules are read that differ each time.
+	maxReadings = 10
+)
 
 // LiveOptions configure a Live.
 type LiveOptions struct {
 	Read    func() Reading
 	Changed func(was, is Snapshot) // is called once for each change; nil: not called
 	Now     func() time.Time
+	Pause   func() // waits between two readings of rules that have changed; nil: 50 ms
 }
 
 // NewLive makes a Live, and reads the rules once.
 func NewLive(o LiveOptions) *Live {
-	l := &Live{read: o.Read, changed: o.Changed, now: o.Now}
+	l := &Live{read: o.Read, changed: o.Changed, now: o.Now, pause: o.Pause}
+	if l.pause == nil {
+		l.pause = func() { time.Sleep(settling) }
+	}
 	l.Now()
 	return l
 }
@@ -98,11 +112,14 @@ func (l *Live) Now() Snapshot {
 	was, first := l.is, l.readAt.IsZero()
 	l.readAt = now
 	reading := l.read()
+	if !first && !was.says(reading) {
+		reading = l.settled(reading)
+	}
 	hash, roles := reading.Policy.Hash(), reading.Policy.People
 	if reading.Problem != "" {
 		hash, roles = was.Hash, was.Roles
 	}
-	if !first && hash == was.Hash && reading.sameReading(was.Reading) {
+	if !first && was.says(reading) {
 		l.is.Reading, l.is.Roles = reading, roles
 		return l.is
 	}
@@ -111,6 +128,27 @@ func (l *Live) Now() Snapshot {
 		l.changed(was, l.is)
 	}
 	return l.is
+}
+
+// settled reads rules that have changed until two readings in a row say the same. If none do, the rules are unknown.
+func (l *Live) settled(reading Reading) Reading {
+	for range maxReadings {
+		l.pause()
+		again := l.read()
+		if again.Policy.Hash() == reading.Policy.Hash() && again.sameReading(reading) {
+			return again
+		}
+		reading = again
+	}
+	if reading.Problem == "" {
+		reading.Problem = "the files of the rules change all the time, and can be read when nobody writes them any more"
+	}
+	return reading
+}
+
+// says reports whether a reading says what holds already.
+func (s Snapshot) says(r Reading) bool {
+	return (r.Problem != "" || r.Policy.Hash() == s.Hash) && r.sameReading(s.Reading)
 }
 
 // sameReading reports whether two readings of policies with the same hash say the same.

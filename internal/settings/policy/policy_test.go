@@ -376,6 +376,7 @@ func TestTheRulesAreThoseOfNow(t *testing.T) {
 		},
 		Changed: func(was, is policy.Snapshot) { told = append(told, was.Hash+" "+is.Hash+" "+is.Problem) },
 		Now:     func() time.Time { return now },
+		Pause:   func() {},
 	})
 	first := live.Now()
 	began := now
@@ -412,11 +413,57 @@ func TestTheRulesAreThoseOfNow(t *testing.T) {
 			t.Errorf("%s: the hash is not that of the last policy that could be read", step.name)
 		}
 	}
-	if want := 7; reads != want {
+	if want := 1 + 6 + 3; reads != want { // at the start, at each step, and once more at each change
 		t.Errorf("it was read %d times, want %d", reads, want)
 	}
 	if live.State().Hash == first.Hash {
 		t.Error("another policy has the same hash")
+	}
+}
+
+// A half-written file changes nothing, though it can be read and allows more.
+func TestRulesThatAreBeingWrittenDoNotCount(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	const whole, wider = "version: 1\nrepositories: [demo/one]\ndry_run: true\n", "version: 1\n"
+	for name, c := range map[string]struct {
+		seen []string // in the file at one reading after the other; the last one stays
+		// Of the rules afterwards.
+		problem string
+		narrow  bool
+		changes int
+	}{
+		"a part, and then as before":      {[]string{wider, whole}, "", true, 0},
+		"nothing, and then as before":     {[]string{"", whole}, "", true, 0},
+		"nothing, a part, and the change": {[]string{"", wider + "dry_run: true\n", wider}, "", false, 1},
+		"a change":                        {[]string{wider}, "", false, 1},
+		"something else each time": {strings.Split(strings.Repeat(wider+"|"+whole+"|", 40)+wider, "|"), "change all the time",
+			false, 1},
+	} {
+		seen, changes, now := append([]string{whole}, c.seen...), 0, time.Unix(1_800_000_000, 0)
+		file := &policy.File{}
+		live := policy.NewLive(policy.LiveOptions{
+			Read: func() policy.Reading {
+				must.Do(t, os.WriteFile(path, []byte(seen[0]), 0o600))
+				seen = seen[min(1, len(seen)-1):]
+				p, err := file.Load(path)
+				if err != nil {
+					return policy.Reading{Policy: policy.Default(), Problem: err.Error()}
+				}
+				r := policy.Reading{Policy: p}
+				r.DryRun.Say(path, p.Server.DryRun != nil && *p.Server.DryRun)
+				return r
+			},
+			Changed: func(_, _ policy.Snapshot) { changes++ },
+			Now:     func() time.Time { return now }, Pause: func() {},
+		})
+		now = now.Add(policy.Every)
+		is := live.Now()
+		if (c.problem == "") != (is.Problem == "") || !strings.Contains(is.Problem, c.problem) || changes != c.changes ||
+			is.Problem == "" && (is.DryRun.On != c.narrow || len(is.Policy.Targets.Repositories) > 0 != c.narrow) {
+			t.Errorf("%s: problem %q, %d changes, dry run %v, repositories %v", name, is.Problem, changes, is.DryRun.On,
+				is.Policy.Targets.Repositories)
+		}
 	}
 }
 
