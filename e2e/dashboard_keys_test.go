@@ -147,6 +147,9 @@ func TestDashboardActsByKeyboardAlone(t *testing.T) {
 	p.run(chromedp.KeyEvent("Which disk?"))
 	p.follows("#line-form button")
 	p.says("Your comment is recorded.", "Which disk?")
+	if y := p.value(`scrollTo(0, 100), scrollY`); y != 100.0 {
+		t.Errorf("the page glides (%v): on its way to a line it carries off what the keyboard has gone to meanwhile", y)
+	}
 
 	bar := func(verb string) string { return fmt.Sprintf(`.bar [popovertarget="do-%s"]`, verb) }
 	p.acts(bar("approve"), "approve", "", "You have approved it.")
